@@ -1,0 +1,147 @@
+"""`python -m tools.prove ID` proves one rule: everything about it, and nothing about other rules.
+
+It runs the rule's cases, writes its faults' rows of fixtures/matrix.yaml and of occasions.yaml, its
+line of fixtures/golden_findings.txt and docs/rules.md, and says what is missing. Review what it
+wrote; all rules together are proved by `make test`.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from harness.faults.base import Fault, all_faults
+from harness.faults.mutation import Outcome, mutate
+from harness.judge.base import Monitor
+from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
+from harness.judge.verdict import Row, Verdict
+from harness.protocol.spec.loading import load_book
+from harness.search.mutation.occasions import known_occasions
+from harness.trace.nearest import unknown_name
+from harness.trace.store import load
+from harness.trace.surface.known import classify_of
+from tests.golden import findings
+from tests.golden.conversations import conversations
+from tests.rules.case import Case, all_cases
+from tools import docs, matrix, occasions
+
+ROOT = Path(__file__).parents[1]
+PLAYED = ROOT / ".harness" / "traces" / "reference"
+MISSING = "missing: "
+
+
+def prove(rule_id: str) -> Iterator[str]:
+    """Yield a line for each part of the proof. Raises SystemExit for an unknown rule."""
+    rules = all_rules()
+    if rule_id not in rules:
+        raise SystemExit(unknown_name("rule", rule_id, rules))
+    rule = rules[rule_id]
+    yield f"class: {place_of(rule)}"
+    yield from _requirements(rule)
+    yield from _case(rule)
+    faults = [fault for fault in all_faults().values() if fault.rule == rule_id]
+    if not faults:
+        yield f"{MISSING}a fault in harness/faults/tables/ that names this rule"
+    yield from _matrix(faults)
+    yield from _occasions(faults)
+    yield from _golden(rule)
+    docs.main()
+    yield "docs: written"
+
+
+def place_of(rule: type[Monitor]) -> str:
+    """Return file, line and class of a rule."""
+    path = Path(inspect.getsourcefile(rule) or "").relative_to(ROOT)
+    return f"{path}:{inspect.getsourcelines(rule)[1]} {rule.__name__}"
+
+
+def _requirements(rule: type[Monitor]) -> Iterator[str]:
+    rows = load_book().requirements_of(rule.id)
+    for row in rows:
+        clause = row.clause
+        yield f"requirement: {row.id} ({clause.basis}, {clause.document}, line {clause.line})"
+    if not rows:
+        yield f"{MISSING}a row of harness/protocol/spec/requirements/ that names this rule"
+
+
+def _case(rule: type[Monitor]) -> Iterator[str]:
+    cases = [case for case in all_cases() if case.rule == rule.id]
+    if len(cases) != 1:
+        yield f"{MISSING}one case in tests/rules/cases_*.py; there are {len(cases)}"
+    for case in cases:
+        yield from _judge_case(rule, case)
+
+
+def _judge_case(rule: type[Monitor], case: Case) -> Iterator[str]:
+    good, bad, idle = (judge(load_book(), trace, [rule]) for trace in case.traces())
+    objections = [row for row in bad if row.verdict is not Verdict.PASS]
+    if {row.verdict for row in good} != {Verdict.PASS}:
+        yield f"{MISSING}a good trace that passes with a witness; its rows: {_rows(good)}"
+    elif [(row.subject, row.frames) for row in objections] != [
+        (found.subject, found.seqs) for found in case.found
+    ]:
+        yield f"{MISSING}a bad trace that fails as written; its rows: {_rows(objections)}"
+    elif idle:
+        yield f"{MISSING}a trace that gives nothing to judge; its rows: {_rows(idle)}"
+    else:
+        yield "case: good, bad and not exercised"
+
+
+def _rows(rows: list[Row]) -> str:
+    return "; ".join(f"{row.verdict} {row.subject} {[*row.frames]}" for row in rows) or "none"
+
+
+def _matrix(faults: list[Fault]) -> Iterator[str]:
+    stored = matrix.read_table()
+    for fault in faults:
+        trace = load(matrix.GOOD / f"{fault.on}.jsonl", classify_of=classify_of)
+        mutation = mutate(load_book(), trace, [fault])[0]
+        row = matrix.table({fault.id: mutation})[fault.id]
+        noticed = mutation.outcome is Outcome.KILLED
+        yield (
+            f"{'fault' if noticed else MISSING + 'a rule that notices the fault'}: {fault.id} on "
+            f"{fault.on}: {', '.join(mutation.noticing_rules) or 'no rule'}"
+            f"{'' if stored.get(fault.id) == row else ' (matrix changed)'}"
+        )
+        stored[fault.id] = row
+    matrix.MATRIX.write_text(matrix.HEADER + yaml.safe_dump(stored, sort_keys=True, width=100))
+
+
+def _occasions(faults: list[Fault]) -> Iterator[str]:
+    """Find scenarios in which new faults can act, in the traces of the last `make demo`."""
+    table = {fault: list(ids) for fault, ids in known_occasions().items()}
+    new = [fault for fault in faults if fault.id not in table]
+    paths = sorted(PLAYED.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    if new and not paths:
+        yield f"{MISSING}traces of the reference server: run make demo, then this again"
+    for path in paths if new else ():
+        trace = load(path, classify_of=classify_of)
+        for mutation in mutate(load_book(), trace, new, only_own=True):
+            if mutation.outcome is Outcome.KILLED:
+                table.setdefault(mutation.fault_id, []).append(trace.header.scenario)
+        new = [one for one in new if len(table.get(one.id, ())) < occasions.MAX_SCENARIOS]
+        if not new:
+            break
+    for fault in faults:
+        if fault.id in table:
+            yield f"occasions: {fault.id}: {', '.join(table[fault.id])}"
+        elif paths:
+            yield f"{MISSING}a scenario in which {fault.id} can act"
+    occasions.write({fault: table[fault] for fault in sorted(table)})
+
+
+def _golden(rule: type[Monitor]) -> Iterator[str]:
+    """Judge all small conversations by this rule alone, and write its line of the file."""
+    lines_found = findings.Findings()
+    for name, trace in conversations():
+        lines_found.add(name, judge(load_book(), trace, [rule]))
+    yield f"golden: {findings.replace_rule(rule.id, lines_found)}"
+
+
+if __name__ == "__main__":
+    proof = list(prove(sys.argv[1]))
+    sys.stdout.write("\n".join([*proof, ""]))
+    sys.exit(any(line.startswith(MISSING) for line in proof))
