@@ -37,6 +37,13 @@ def on_another_thread(decision: str, **more: Any) -> Talk:
     return talk.item(command_item("call_2", "completed", **more), **OTHER).end_turn(**OTHER)
 
 
+def resumed_within_the_turn(policy: str) -> Talk:
+    """A turn goes on under the policy that it began with; the resume tells of another one."""
+    talk = running("untrusted").asks("thread/resume", threadId=THREAD, approvalPolicy=policy)
+    talk.answers({"thread": thread_object(), **settings(), "approvalPolicy": policy})
+    return done(talk.approved())
+
+
 def after_a_network_rule() -> Talk:
     talk = running("on-request").approved(decision="applyNetworkPolicyAmendment")
     return done(talk.item(command_item("call_2", "completed")))
@@ -290,6 +297,7 @@ LEGAL: list[Legal] = [
         lambda: on_another_thread("acceptForSession"),
     ),
     Legal(ON_REQUEST, "a network rule", after_a_network_rule),
+    Legal(NEVER, "resumed within the turn", lambda: resumed_within_the_turn("never")),
     Legal(ON_REQUEST, "refused before it ran", lambda: refused_before(-1)),
     Legal(ON_REQUEST, "no such program", lambda: refused_before(127)),
     Legal(ON_REQUEST, "typed into an approved process", goes_on_in_its_process),

@@ -87,10 +87,14 @@ class PolicyMonitor(ApprovalMonitor):
         if own is not None:
             later = (value for frame, value in overrides if came_before(turn.request, frame))
             return [own, *later]
-        if not thread.opening_answers:
+        # A resume within the turn may tell of the settings for later turns.
+        answers = thread.opening_answers
+        before = [answer for answer in answers if came_before(answer, turn.request)]
+        applying = [*before[-1:], *answers[len(before) :]]
+        answered = [obj(answer.result).get(_ANSWER_NAMES[name]) for answer in applying]
+        if not before or None in answered:
             return []
-        answered = obj(thread.opening_answers[-1].result).get(_ANSWER_NAMES[name])
-        return [] if answered is None else [answered, *(value for _, value in overrides)]
+        return [*answered, *(value for _, value in overrides)]
 
 
 def policy_of(turn: TurnView) -> tuple[Member, ...]:
