@@ -61,11 +61,11 @@ def read_table() -> dict[str, dict[str, Any]]:
     return yaml.safe_load(MATRIX.read_text("utf-8"))
 
 
-def write() -> None:
+def write(rows: dict[str, dict[str, Any]]) -> None:
     """Write the table."""
-    body = yaml.safe_dump(table(mutations()), sort_keys=True, width=100)
+    body = yaml.safe_dump(rows, sort_keys=True, width=100)
     MATRIX.write_text(HEADER + body, "utf-8")
 
 
 if __name__ == "__main__":
-    write()
+    write(table(mutations()))

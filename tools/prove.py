@@ -6,18 +6,16 @@ wrote; all rules together are proved by `make test`.
 """
 
 import inspect
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-import yaml
 
 from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Outcome, mutate
 from harness.judge.base import Monitor
 from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules
-from harness.judge.verdict import Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.search.mutation.occasions import known_occasions
 from harness.trace.nearest import unknown_name
@@ -25,7 +23,6 @@ from harness.trace.store import load
 from harness.trace.surface.known import classify_of
 from tests.golden import findings
 from tests.golden.conversations import conversations
-from tests.rules.case import Case, all_cases
 from tools import docs, matrix, occasions
 
 ROOT = Path(__file__).parents[1]
@@ -68,34 +65,29 @@ def _requirements(rule: type[Monitor]) -> Iterator[str]:
 
 
 def _case(rule: type[Monitor]) -> Iterator[str]:
-    cases = [case for case in all_cases() if case.rule == rule.id]
-    if len(cases) != 1:
-        yield f"{MISSING}one case in tests/rules/cases_*.py; there are {len(cases)}"
-    for case in cases:
-        yield from _judge_case(rule, case)
-
-
-def _judge_case(rule: type[Monitor], case: Case) -> Iterator[str]:
-    good, bad, idle = (judge(load_book(), trace, [rule]) for trace in case.traces())
-    objections = [row for row in bad if row.verdict is not Verdict.PASS]
-    if {row.verdict for row in good} != {Verdict.PASS}:
-        yield f"{MISSING}a good trace that passes with a witness; its rows: {_rows(good)}"
-    elif [(row.subject, row.frames) for row in objections] != [
-        (found.subject, found.seqs) for found in case.found
-    ]:
-        yield f"{MISSING}a bad trace that fails as written; its rows: {_rows(objections)}"
-    elif idle:
-        yield f"{MISSING}a trace that gives nothing to judge; its rows: {_rows(idle)}"
+    """Run the tests of the rule's case and of its edges."""
+    files = ("tests/rules/test_rule_cases.py", "tests/rules/test_edges.py")
+    selected = f"[{rule.id}] or [{rule.id}: or test_every_rule_has_its_three_traces_once"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *files,
+        "-k",
+        selected,
+    ]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if ran.returncode == 0:
+        yield f"case and edges: {ran.stdout.splitlines()[-1]}"
     else:
-        yield "case: good, bad and not exercised"
-
-
-def _rows(rows: list[Row]) -> str:
-    return "; ".join(f"{row.verdict} {row.subject} {[*row.frames]}" for row in rows) or "none"
+        yield f"{MISSING}a case that is judged as written:\n{ran.stdout}"
 
 
 def _matrix(faults: list[Fault]) -> Iterator[str]:
-    stored = matrix.read_table()
+    rows = matrix.read_table()
     for fault in faults:
         trace = load(matrix.GOOD / f"{fault.on}.jsonl", classify_of=classify_of)
         mutation = mutate(load_book(), trace, [fault])[0]
@@ -104,10 +96,10 @@ def _matrix(faults: list[Fault]) -> Iterator[str]:
         yield (
             f"{'fault' if noticed else MISSING + 'a rule that notices the fault'}: {fault.id} on "
             f"{fault.on}: {', '.join(mutation.noticing_rules) or 'no rule'}"
-            f"{'' if stored.get(fault.id) == row else ' (matrix changed)'}"
+            f"{'' if rows.get(fault.id) == row else ' (matrix changed)'}"
         )
-        stored[fault.id] = row
-    matrix.MATRIX.write_text(matrix.HEADER + yaml.safe_dump(stored, sort_keys=True, width=100))
+        rows[fault.id] = row
+    matrix.write(rows)
 
 
 def _occasions(faults: list[Fault]) -> Iterator[str]:
@@ -135,13 +127,15 @@ def _occasions(faults: list[Fault]) -> Iterator[str]:
 
 def _golden(rule: type[Monitor]) -> Iterator[str]:
     """Judge all small conversations by this rule alone, and write its line of the file."""
-    lines_found = findings.Findings()
+    found = findings.Findings()
     for name, trace in conversations():
-        lines_found.add(name, judge(load_book(), trace, [rule]))
-    yield f"golden: {findings.replace_rule(rule.id, lines_found)}"
+        found.add(name, judge(load_book(), trace, [rule]))
+    yield f"golden: {findings.replace_rule(rule.id, found)}"
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("use: make prove RULE=family.slug")
     proof = list(prove(sys.argv[1]))
     sys.stdout.write("\n".join([*proof, ""]))
     sys.exit(any(line.startswith(MISSING) for line in proof))

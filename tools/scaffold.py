@@ -2,20 +2,22 @@
 
 It writes the four parts of a rule, each next to the neighbour's: the class, the row of its
 requirement, a fault and a case. What must be filled in says FILL IN, and is listed at the end.
+The neighbour judges servers of the session protocol; rules of other surfaces are begun by hand.
 """
 
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 from harness.judge.rules.discovery import all_rules
 from harness.protocol.spec.loading import load_book
 from harness.trace.nearest import unknown_name
+from harness.trace.surfaces import SESSION
 
 ROOT = Path(__file__).parents[1]
 RULE_ID = re.compile(r"[a-z][a-z-]*\.[a-z][a-z-]*")
-TODO = "FILL IN"
 
 CLASS = '''
 
@@ -38,7 +40,7 @@ ROW = """- {{id: {id}, document: {document}, line: {line},
    statement: "FILL IN: the requirement in our own words."}}
 """
 FAULT = """    Fault(
-        "FILL-IN-{slug}",
+        "FILL-IN-{fault}",
         rule="{id}",
         on="plain-turn",
         reason="FILL IN: why a trace with this change is illegal.",
@@ -49,14 +51,31 @@ CASE = """    Case(
         rule="{id}",
         # FILL IN: a conversation that keeps the rule, with the subjects that are witnesses.
         good=running().turn_completed(),
-        witnesses=(SUBJECT,),
+        witnesses=("turn turn_1",),
         # FILL IN: one that breaks it, with the frames that prove it.
         bad=running().turn_completed(),
-        found=(Found(SUBJECT, (9,)),),
+        found=(Found("turn turn_1", (9,)),),
         # FILL IN: one that gives the rule nothing to judge.
-        idle=foreign(),
+        idle=silent(),
     ),
 """
+
+
+# Names that the parts use, by their module.
+NAMES = {
+    "class": {
+        "harness.judge.base": ("Monitor", "Outcomes", "Witness", "on", "rule"),
+        "harness.judge.verdict": ("Level",),
+        "harness.trace.frame": ("Frame",),
+    },
+    "fault": {
+        "harness.faults.base": ("Fault",),
+        "harness.faults.changes": ("first",),
+        "harness.faults.operators": ("duplicate",),
+        "harness.faults.selectors": ("turn_completed",),
+    },
+    "case": {"tests.rules.case": ("Case", "Found", "running", "silent")},
+}
 
 
 def main(rule_id: str, neighbour: str) -> list[str]:
@@ -68,34 +87,67 @@ def main(rule_id: str, neighbour: str) -> list[str]:
         raise SystemExit(f"the rule {rule_id} exists already; make prove RULE={rule_id} proves it")
     if neighbour not in rules:
         raise SystemExit(unknown_name("rule", neighbour, rules))
+    rule = rules[neighbour]
+    if rule.surface != SESSION:
+        raise SystemExit(f"{neighbour} does not judge the session protocol: take another one")
     requirement = book.requirements_of(neighbour)[0]
+    row = _file_with("harness/protocol/spec/requirements/*.yaml", f"id: {requirement.id},")
+    module = ROOT / (rule.__module__.replace(".", "/") + ".py")
+    fault = _file_with("harness/faults/tables/*.py", f'rule="{neighbour}"')
+    case = _file_with("tests/rules/cases_*.py", f'rule="{neighbour}"')
     drawn_from = requirement.drawn_from
-    name = "".join(word.capitalize() for word in rule_id.split(".")[1].split("-"))
     fields = {
         "id": rule_id,
-        "slug": rule_id.split(".")[1],
-        "name": name,
-        "level": rules[neighbour].level.name,
+        "fault": rule_id.replace(".", "-"),
+        "name": _class_name(rule_id, module),
+        "level": rule.level.name,
         "document": requirement.clause.document,
         "line": requirement.clause.line,
         "heading": requirement.clause.heading,
         "basis": requirement.clause.basis,
         "origin": f"from: [{', '.join(drawn_from)}], " if drawn_from else "",
     }
-    module = ROOT / (rules[neighbour].__module__.replace(".", "/") + ".py")
-    module.write_text(module.read_text("utf-8") + CLASS.format(**fields), "utf-8")
-    row = _file_with("harness/protocol/spec/requirements/*.yaml", f"id: {requirement.id},")
     _insert(row, _end_of_row(row, requirement.id), ROW.format(**fields))
-    fault = _file_with("harness/faults/tables/*.py", f'rule="{neighbour}"')
-    _insert(fault, _end_of_call(fault, "Fault", neighbour), FAULT.format(**fields))
-    case = _file_with("tests/rules/cases_*.py", f'rule="{neighbour}"')
-    _insert(case, _end_of_call(case, "Case", neighbour), CASE.format(**fields))
+    _insert(module, len(module.read_text("utf-8").splitlines()), CLASS.format(**fields))
+    _insert(fault, _end_of_list(fault, "FAULTS"), FAULT.format(**fields))
+    _insert(case, _end_of_list(case, "CASES"), CASE.format(**fields))
+    for path, part in ((module, "class"), (fault, "fault"), (case, "case")):
+        _import(path, NAMES[part])
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in (module, row, fault, case)
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        if TODO in line or "FILL-IN" in line
+        if "FILL IN" in line or "FILL-IN" in line
     ]
+
+
+def _class_name(rule_id: str, module: Path) -> str:
+    """Return a name for the class that no class of the module has."""
+    family, slug = ("".join(map(str.capitalize, part.split("-"))) for part in rule_id.split("."))
+    return family + slug if f"class {slug}(" in module.read_text("utf-8") else slug
+
+
+def _import(path: Path, names: dict[str, tuple[str, ...]]) -> None:
+    """Import the names that a module lacks, before its first import; ruff sorts them."""
+    text = path.read_text("utf-8")
+    tree = ast.parse(text)
+    bound = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    bound |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    missing = {
+        module: [name for name in them if name not in bound] for module, them in names.items()
+    }
+    lines = [
+        f"from {module} import {', '.join(them)}\n" for module, them in missing.items() if them
+    ]
+    first = next(node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
+    _insert(path, first.lineno - 1, "".join(lines))
+    for words in (("check", "--fix", "--select", "I"), ("format",)):
+        subprocess.run([sys.executable, "-m", "ruff", *words, "--quiet", path], check=True)
 
 
 def _file_with(pattern: str, text: str) -> Path:
@@ -114,22 +166,14 @@ def _end_of_row(path: Path, requirement: str) -> int:
     )
 
 
-def _end_of_call(path: Path, name: str, rule_id: str) -> int:
-    """Return the number of lines up to the end of the last call of `name` about a rule."""
-    ends = [
-        node.end_lineno or 0
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == name
-        and any(
-            keyword.arg == "rule"
-            and isinstance(keyword.value, ast.Constant)
-            and keyword.value.value == rule_id
-            for keyword in node.keywords
-        )
-    ]
-    return max(ends)
+def _end_of_list(path: Path, name: str) -> int:
+    """Return the number of lines up to the end of the list or tuple that has this name."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return (node.end_lineno or 0) - 1
+    raise SystemExit(f"{path.relative_to(ROOT)} has no {name}: take a neighbour that has one")
 
 
 def _insert(path: Path, index: int, text: str) -> None:
@@ -138,5 +182,7 @@ def _insert(path: Path, index: int, text: str) -> None:
 
 
 if __name__ == "__main__":
-    todo = main(*sys.argv[1:3])
+    if len(sys.argv) != 3:
+        sys.exit("use: make rule RULE=family.slug NEXT_TO=a-rule-that-exists")
+    todo = main(*sys.argv[1:])
     sys.stdout.write("\n".join(["written; to be filled in:", *todo, ""]))

@@ -59,8 +59,9 @@ def summary(
         yield from _start_lines(report.starts)
     if report.unchecked:
         yield _shorten(f"baseline entries not checked: {', '.join(report.unchecked)}")
-    reasons = ", ".join(report.red_reasons())
-    yield f"verdict: {verdict_words(report)}{f' because of {reasons}' if reasons else ''}"
+    verdict, reasons = verdict_words(report), ", ".join(report.red_reasons())
+    link = " because of " if verdict == "RED" else "; red because of "
+    yield f"verdict: {verdict}{link if reasons else ''}{reasons}"
 
 
 def verdict_words(report: Report) -> str:

@@ -40,6 +40,19 @@ def test_every_fault_names_a_rule_that_exists() -> None:
     assert {fault.rule for fault in faults.values()} <= set(all_rules())
 
 
+def test_no_handler_of_a_rule_replaces_one_of_its_base() -> None:
+    """Both listen: a handler of the same name would silence the other one."""
+    replaced = [
+        f"{rule.__module__}: {rule.__name__}.{name}"
+        for rule in all_rules().values()
+        for name, handler in vars(rule).items()
+        if hasattr(handler, "topics")
+        and "super" not in handler.__code__.co_names
+        and any(hasattr(vars(base).get(name), "topics") for base in rule.__mro__[1:])
+    ]
+    assert replaced == []
+
+
 def test_a_second_handler_of_a_method_is_refused() -> None:
     discover()
     with pytest.raises(ValueError, match="turn/start already has a handler"):

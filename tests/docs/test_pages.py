@@ -39,7 +39,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_pages_that_a_message_names_are_there() -> None:
-    """What the code tells a user to read: `harness docs servers#model-api`."""
+    """Messages send the user to pages: `harness docs servers#model-api`."""
     named: set[str] = set()
     for module in [*(ROOT / "harness").rglob("*.py"), *(ROOT / "reference_server").rglob("*.py")]:
         named |= set(re.findall(r"harness docs ([a-z-]+(?:#[a-z.-]+[a-z])?)", module.read_text()))

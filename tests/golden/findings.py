@@ -176,27 +176,24 @@ def replace_rule(rule: str, findings: Findings) -> str:
 
     The rows of the other rules are not judged again: their digests stay as they are.
     """
-    entries = dict(line.split(": ", 1) for line in _lines(STORED.read_text("utf-8")))
-    ours = dict(line.split(": ", 1) for line in _lines(findings.text()))
-    entries[rule] = ours.pop(rule, "0 pass, 0 object")
-    for name in [*entries]:
-        if "/" in name:
-            others = [one for one in entries[name].split(", ") if one.split(" ")[0] != rule]
-            mine = [ours[name]] if name in ours else []
-            entries[name] = ", ".join(sorted([*others, *mine]))
-    for name in ours:
-        entries.setdefault(name, ours[name])
-    order = sorted(
-        (name for name in entries if entries[name]), key=lambda name: ("/" in name, name)
-    )
-    text = HEADER + "".join(f"{name}: {entries[name]}\n" for name in order)
-    changed = text != STORED.read_text("utf-8")
-    STORED.write_text(text, "utf-8")
-    return f"{entries[rule]}{' (changed)' if changed else ''}"
+    before = STORED.read_text("utf-8")
+    entries, ours = _entries(before), _entries(findings.text())
+    entries.pop(rule, None)
+    for name in {name for name in entries if "/" in name}:
+        others = [each for each in entries.pop(name).split(", ") if each.split(" ")[0] != rule]
+        if others:
+            entries[name] = ", ".join(others)
+    for name, text in ours.items():
+        entries[name] = ", ".join(sorted(filter(None, [*entries.get(name, "").split(", "), text])))
+    order = sorted(entries, key=lambda name: ("/" in name, name))
+    after = HEADER + "".join(f"{name}: {entries[name]}\n" for name in order)
+    STORED.write_text(after, "utf-8")
+    return f"{ours.get(rule, 'no rows')}{'' if after == before else ' (changed)'}"
 
 
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if not line.startswith("#")]
+def _entries(text: str) -> dict[str, str]:
+    """Return the lines of the file by their rule or conversation."""
+    return dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
 
 
 def write() -> str:

@@ -8,30 +8,39 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge.rules.discovery import all_rules
+from harness.trace.surfaces import SESSION
+
 ROOT = Path(__file__).parents[2]
 NEW, NEIGHBOUR = "turn.ends-late", "turn.completed-once"
+WRITTEN = ("fixtures/matrix.yaml", "fixtures/golden_findings.txt", "docs/rules.md")
+LOAD = (
+    "from harness.judge.rules.discovery import all_rules;"
+    "from harness.faults.base import all_faults;"
+    "from tests.rules.case import all_cases;"
+    "print(len(all_rules()), len(all_faults()), len(list(all_cases())))"
+)
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkout")
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
     skipped = shutil.ignore_patterns("__pycache__", "node_modules", ".harness")
     for name in ("harness", "reference_server", "tools", "fixtures", "docs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=skipped, symlinks=True)
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=skipped, symlinks=True)
     for name in ("rules", "golden"):
-        shutil.copytree(ROOT / "tests" / name, folder / "tests" / name, ignore=skipped)
+        shutil.copytree(ROOT / "tests" / name, tmp_path / "tests" / name, ignore=skipped)
     for name in ("tests/__init__.py", "README.md", "pyproject.toml"):
         if (ROOT / name).exists():
-            shutil.copy(ROOT / name, folder / name)
-    (folder / "scenarios").symlink_to(ROOT / "scenarios")
-    return folder
+            shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    return tmp_path
 
 
 def run(folder: Path, *words: str) -> tuple[int, str]:
     ran = subprocess.run(
-        [sys.executable, "-m", *words],
+        [sys.executable, *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
@@ -41,18 +50,30 @@ def run(folder: Path, *words: str) -> tuple[int, str]:
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def test_a_rule_that_is_proved_is_said_to_be_and_nothing_is_rewritten(checkout: Path) -> None:
-    written = ("fixtures/matrix.yaml", "fixtures/golden_findings.txt", "docs/rules.md")
-    before = [(checkout / name).read_text("utf-8") for name in written]
-    status, said = run(checkout, "tools.prove", NEIGHBOUR)
+def state(folder: Path) -> dict[str, str]:
+    files = [*folder.rglob("*.py"), *folder.rglob("*.yaml"), *folder.rglob("*.txt")]
+    return {str(path): path.read_text("utf-8") for path in files}
+
+
+def test_the_rows_of_a_rule_are_restored_and_no_others(checkout: Path) -> None:
+    before = {name: (checkout / name).read_text("utf-8") for name in WRITTEN}
+    matrix, golden, _ = ((checkout / name) for name in WRITTEN)
+    matrix.write_text(matrix.read_text("utf-8").replace("turn.completed-once", "turn.completes"))
+    lines = golden.read_text("utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(f"{NEIGHBOUR}: ")]
+    golden.write_text("".join(kept).replace(f"{NEIGHBOUR} ", f"{NEIGHBOUR} 0"), "utf-8")
+    status, said = run(checkout, "-m", "tools.prove", NEIGHBOUR)
     assert status == 0, said
     assert "class: harness/judge/rules/turns/" in said
     assert "missing" not in said
-    assert [(checkout / name).read_text("utf-8") for name in written] == before
+    after = {name: (checkout / name).read_text("utf-8") for name in WRITTEN}
+    assert after["fixtures/golden_findings.txt"] == before["fixtures/golden_findings.txt"]
+    assert after["docs/rules.md"] == before["docs/rules.md"]
+    assert "(matrix changed)" in said
 
 
 def test_a_new_rule_has_four_parts_to_fill_in_until_which_it_is_not_proved(checkout: Path) -> None:
-    status, said = run(checkout, "tools.scaffold", NEW, NEIGHBOUR)
+    status, said = run(checkout, "-m", "tools.scaffold", NEW, NEIGHBOUR)
     assert status == 0, said
     places = {line.split(":")[0] for line in said.splitlines() if ":" in line and "/" in line}
     assert {Path(place).parent.as_posix() for place in places} == {
@@ -61,10 +82,29 @@ def test_a_new_rule_has_four_parts_to_fill_in_until_which_it_is_not_proved(check
         "harness/faults/tables",
         "tests/rules",
     }
-    status, said = run(checkout, "tools.prove", NEW)
+    status, said = run(checkout, "-m", "tools.prove", NEW)
     assert status == 1, said
-    assert "missing: a bad trace that fails as written; its rows: none" in said
-    assert "missing: a rule that notices the fault: FILL-IN-ends-late on plain-turn" in said
+    assert "missing: a case that is judged as written:" in said
+    assert "test_a_rule_fails_its_bad_trace_at_the_right_frames[turn.ends-late]" in said
+    assert "missing: a rule that notices the fault: FILL-IN-turn-ends-late on plain-turn" in said
+
+
+def test_a_rule_can_be_begun_beside_any_that_judges_a_session(checkout: Path) -> None:
+    """One of each module of rules; the others are refused, and leave no part behind."""
+    rules = [rule for rule in all_rules().values() if rule.surface == SESSION]
+    neighbours = {rule.__module__: rule for rule in rules}
+    words = [(f"{rule.id}-too", rule.id) for rule in neighbours.values()]
+    # All in one process, so that each sees what stands in the files and not what was begun.
+    script = f"from tools.scaffold import main\nfor words in {words!r}:\n    main(*words)"
+    status, before = run(checkout, "-c", LOAD)
+    assert status == 0, before
+    status, said = run(checkout, "-c", script)
+    assert status == 0, said
+    status, after = run(checkout, "-c", LOAD)
+    assert status == 0, after
+    assert [int(count) for count in after.split()] == [
+        int(count) + len(words) for count in before.split()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -73,11 +113,15 @@ def test_a_new_rule_has_four_parts_to_fill_in_until_which_it_is_not_proved(check
         ((NEIGHBOUR, NEIGHBOUR), "the rule turn.completed-once exists already"),
         (("Turn", NEIGHBOUR), "'Turn' is not an id of a rule"),
         (("turn.other", "turn.completed-onse"), "turn.completed-once"),
+        (("exec.other", "exec.turn-ends"), "does not judge the session protocol"),
+        (("duty.other", "duty.answers"), "unknown rule 'duty.answers'"),
     ],
 )
 def test_a_rule_that_cannot_be_begun_is_refused_in_one_line(
     checkout: Path, words: tuple[str, str], message: str
 ) -> None:
-    status, said = run(checkout, "tools.scaffold", *words)
+    before = state(checkout)
+    status, said = run(checkout, "-m", "tools.scaffold", *words)
     assert (status, len(said.splitlines())) == (1, 1), said
     assert message in said
+    assert state(checkout) == before

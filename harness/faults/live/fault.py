@@ -84,7 +84,7 @@ class LiveFault:
         self.places_acted = 0
         """The number of places at which it has acted."""
         self.missing = ""
-        """What it waited for when it last gave up, "" if it never did."""
+        """The frame that was awaited at the last attempt that found no place, "" for none."""
         self._once = once
         self._to_spare = self._spared = after
         self._classify = classify

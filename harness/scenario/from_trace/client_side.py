@@ -7,6 +7,7 @@ from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.client_steps import result_has
 from harness.scenario.from_trace.answers import answer_body, question_of
 from harness.scenario.from_trace.connections import ConnectionNames
+from harness.scenario.from_trace.conversion_state import ConversionState
 from harness.scenario.from_trace.given import TraceHead, waited_for_answer
 from harness.scenario.from_trace.heard import WaitedMessages
 from harness.scenario.from_trace.holding import (
@@ -21,7 +22,7 @@ from harness.scenario.from_trace.overlap import (
     overlaps_earlier_request,
     sent_more_before,
 )
-from harness.scenario.from_trace.references import ConversionState, References
+from harness.scenario.from_trace.references import References
 from harness.scenario.from_trace.settings import SETTINGS, common_settings, setting_of
 from harness.scenario.from_trace.story import Story, Turn
 from harness.scenario.from_trace.told_items import Conversion
@@ -148,13 +149,8 @@ class ClientSide:
             case FileSeen(path=path):
                 self._add({"look_at": {"path": self._scenario_path(path)}})
             case HomeSearched(texts=texts):
-                self._add(
-                    {
-                        "search_home": {
-                            "texts": [self._refs.with_names(text_value) for text_value in texts]
-                        }
-                    }
-                )
+                searched = [self._refs.with_names(text_value) for text_value in texts]
+                self._add({"search_home": {"texts": searched}})
             case _:
                 pass
 

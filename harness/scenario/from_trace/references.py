@@ -4,7 +4,6 @@ A value gets a name only if it is used.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.protocol.values import arr, obj
@@ -57,18 +56,3 @@ def _ids(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], s
                 yield (*path, key), inner
             elif "." not in key and not key.startswith("$"):
                 yield from _ids(inner, (*path, key))
-
-
-@dataclass(slots=True)
-class ConversionState:
-    """State while the client's messages are turned into steps, one after the other."""
-
-    steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    setup: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    in_setup: bool = False
-    threads: dict[str, str] = field(default_factory=dict[str, str])
-    turns: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    ended_turns: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    unanswered_requests: dict[str, int] = field(default_factory=dict[str, int])
-    last_seq: int = -1
-    open_gate: str = ""

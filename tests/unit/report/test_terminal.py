@@ -5,7 +5,7 @@ import pytest
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.report.jsonform import from_plain, to_plain
-from harness.report.results.report import Proof, Report, RuleResult, ScenarioResult
+from harness.report.results.report import Issue, Proof, Report, RuleResult, ScenarioResult
 from harness.report.results.starts import ServerStart, StartReason
 from harness.report.terminal import summary
 
@@ -91,6 +91,26 @@ def test_many_rules_that_were_not_judged_are_counted_by_area_in_a_whole_run() ->
     shown = lines(unjudged(20), whole=True)
     at = shown.index("NOT_EXERCISED: 40 rule(s): nothing to judge (-v names them):")
     assert shown[at + 1 :] == ["  thread (20) turn (20)", "verdict: GREEN"]
+
+
+def test_a_finding_that_is_no_rules_leaves_the_areas_of_a_whole_run() -> None:
+    report = unjudged(20)
+    report.issues = [Issue("hygiene.ignores-term", "it was killed", Level.INFO)]
+    assert "  thread (20) turn (20)" in lines(report, whole=True)
+
+
+def test_a_red_verdict_says_what_makes_it_red() -> None:
+    report = unjudged(1)
+    report.scenarios = [
+        ScenarioResult(name, "f", "t", verdict, "why", 0.1, "QUIESCENT")
+        for name, verdict in (("a", Verdict.FAIL), ("b", Verdict.ERROR))
+    ]
+    report.issues = [Issue("baseline.stale", "take it out", Level.MUST)]
+    assert lines(report)[-1] == "verdict: RED because of 2 scenarios, baseline.stale"
+    report.interrupted = "SIGINT"
+    assert lines(report)[-1] == (
+        "verdict: INTERRUPTED (RED so far); red because of 2 scenarios, baseline.stale"
+    )
 
 
 @pytest.mark.parametrize("whole", [True, False])
