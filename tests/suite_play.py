@@ -21,7 +21,7 @@ from pathlib import Path
 
 from harness.client.target.host import lacks_of
 from harness.client.target.profile import load_profile
-from harness.report.jsonform import read_report
+from harness.report.json_form import read_report
 from harness.report.results.report import Report, ScenarioResult
 from tests.processes import COMMANDS, ENVIRONMENT, ROOT
 

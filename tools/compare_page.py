@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.cli.commands.compare import find_run
-from harness.report.compare.between import compare
+from harness.report.compare.comparison import compare
 from harness.report.compare.text import markdown
 from harness.report.compare.values import Comparison, TracePlace
 

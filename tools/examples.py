@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.scenario.families import load_family
 from harness.scenario.identity import FAMILY
-from harness.scenario.written import scenario_text
+from harness.scenario.scenario_text import scenario_text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scenarios.md"
 # The folder of the files, and so the beginning of their ids.

@@ -16,7 +16,7 @@ from harness.faults.mutation import Mutation, mutate
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 
 ROOT = Path(__file__).resolve().parents[1]
 MATRIX = ROOT / "fixtures" / "matrix.yaml"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.faults.base import all_faults
-from harness.search.mutation.occasions import covering_scenarios, known_occasions
+from harness.search.mutation.campaign import covering_scenarios, known_occasions
 
 PAGE = Path("harness/search/mutation/occasions.yaml")
 # So many scenarios are kept of a fault.

@@ -17,10 +17,10 @@ from harness.judge.base import Monitor
 from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules
 from harness.protocol.spec.loading import load_book
-from harness.search.mutation.occasions import known_occasions
+from harness.search.mutation.campaign import known_occasions
 from harness.trace.nearest import unknown_name
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from tests.golden import findings
 from tests.golden.conversations import conversations
 from tools import docs, matrix, occasions

@@ -16,7 +16,7 @@ from harness.cli.commands import (
     model_options,
     mutate_options,
     record_options,
-    recorded,
+    run_commands,
     run_options,
     snapshots,
 )
@@ -92,7 +92,7 @@ def check(
     from harness.cli.commands.check import Sides, check_files
     from harness.errors import UsageError
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         if side not in tuple(Sides):
             raise UsageError(f"--side {side!r}: expected {', '.join(Sides)}")
         status = check_files(
@@ -112,9 +112,9 @@ def show(
 ) -> None:
     """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
     from harness.cli.commands.stored_traces import sent_bytes, trace_lines
-    from harness.client.target.place import find_kept_file
+    from harness.client.target.run_folders import find_kept_file
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         if stdin:
             sys.stdout.buffer.write(sent_bytes(find_kept_file(trace)))
             return
@@ -129,7 +129,7 @@ def explain(
     """Explain an id: of a rule, requirement, finding, capability, scenario; or a verdict."""
     from harness.cli.commands.explain import explain as explanation
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         for line in explanation(name):
             typer.echo(line)
 
@@ -160,7 +160,7 @@ def doctor(
     from harness.play.config import configure
     from harness.play.interruption import Interruption
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         config = configure(
             target=target,
             server_cmd=server_cmd,
@@ -194,7 +194,7 @@ def example(
     """Print an example, or write it to a file or folder; without a name, list them."""
     from harness.cli.commands.shipped import example_lines, example_text, write_example
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         if not name and to is not None:
             raise typer.BadParameter("name an example to write", param_hint="--to")
         if not name:
@@ -216,7 +216,7 @@ def docs(
     """Print a page of the documents, or its part at an anchor; without a name, list them."""
     from harness.cli.commands.shipped import document_lines, document_text, documents, find_document
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         if page:
             file = find_document(page)[0]
             typer.echo(str(file) if path else document_text(page), nl=path)
@@ -227,9 +227,9 @@ def docs(
                 typer.echo(line)
 
 
-app.command()(recorded.status)
-app.command()(recorded.compare)
-app.command()(recorded.ledger)
+app.command()(run_commands.status)
+app.command()(run_commands.compare)
+app.command()(run_commands.ledger)
 app.command()(fault_options.faulty)
 app.command()(record_options.record)
 app.command()(mutate_options.mutate)
@@ -288,14 +288,14 @@ def show_scenario(
     """Print a bundled scenario's file, to read or to begin one's own with."""
     from harness.cli.commands.shipped import bundled_scenario_text
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         typer.echo(bundled_scenario_text(name), nl=False)
 
 
 def _named_files(words: list[str]) -> tuple[list[Path], int]:
     """Return the files of all words, and the number of bad words, which are reported."""
     from harness.errors import UsageError
-    from harness.scenario.named import named_files
+    from harness.scenario.scenario_names import named_files
 
     files: dict[Path, None] = {}
     bad = 0
@@ -321,7 +321,7 @@ def from_trace(
     """Make a scenario of a session: what its client did, with a model that says what it said."""
     from harness.cli.commands.from_trace import from_trace, write_scenario
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         new_scenario = from_trace(trace, title=title)
         if output is None:
             typer.echo(new_scenario.text, nl=False)

@@ -15,7 +15,7 @@ from harness.judge.verdict import Level, Place
 from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import MarkBody
-from harness.trace.owed import ObligationLedger
+from harness.trace.obligations import ObligationLedger
 from harness.trace.surface.base import Topic
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import Mark, Trace

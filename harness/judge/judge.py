@@ -10,7 +10,7 @@ from harness.judge.verdict import Row
 from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame
 from harness.trace.marks import Closed, MarkBody, Setup
-from harness.trace.surface.known import surface_named
+from harness.trace.surface.registry import surface_named
 from harness.trace.trace import End, Mark, Trace
 
 

@@ -5,11 +5,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.model.asks import DynamicCall, McpCall, Patch, Run, UpdatePlan, ViewImage
 from harness.model.model import Call
 from harness.model.parts import Disconnect, Hold, Malformed, Message, Part, PlanItem, Reasoning
-from harness.model.play import MissingTool
+from harness.model.performance import MissingTool
 from harness.model.script import ModelStep
+from harness.model.tool_parts import DynamicCall, McpCall, Patch, Run, UpdatePlan, ViewImage
 from harness.model.tools import intent_of, profile_lines
 from harness.protocol.values import arr, obj, text
 from harness.trace.excerpt import visible

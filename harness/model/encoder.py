@@ -7,8 +7,8 @@ this interface.
 from collections.abc import Mapping
 from typing import Any, Protocol, TypedDict
 
-from harness.model.asks import ProviderPart
 from harness.model.parts import UsageBody
+from harness.model.tool_parts import ProviderPart
 from harness.model.tools import ChosenTool, OfferedTool
 
 Headers = Mapping[str, str]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 
 from harness.model.model import Answer, ScriptedModel, model_list
-from harness.model.play import StreamCut
+from harness.model.performance import StreamCut
 from harness.model.script import Script
 from harness.model.wire.responses import ResponsesEncoder
 

@@ -13,7 +13,7 @@ import anyio
 
 from harness.model.encoder import Encoder
 from harness.model.gates import Gates
-from harness.model.play import (
+from harness.model.performance import (
     MAX_TEXT_CHARACTERS,
     MissingTool,
     Performance,

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from harness.model.asks import AskPart
 from harness.model.strict import Strict, Times, single_key
+from harness.model.tool_parts import AskPart
 
 
 class Hold(Strict):

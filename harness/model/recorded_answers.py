@@ -6,7 +6,7 @@ Unreadable data is ignored: reading must never keep an answer from its caller.
 import json
 from typing import Any, Final
 
-from harness.model.play import MAX_TEXT_CHARACTERS
+from harness.model.performance import MAX_TEXT_CHARACTERS
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import parse
 from harness.trace.marks import CallEnd, ModelEnd, ModelMessage

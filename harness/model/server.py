@@ -19,7 +19,7 @@ import uvicorn
 from anyio.abc import TaskGroup
 
 from harness.model.model import ScriptedModel, model_list
-from harness.model.play import StreamCut
+from harness.model.performance import StreamCut
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

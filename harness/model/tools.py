@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from harness.model.asks import (
+from harness.model.tool_parts import (
     DynamicCall,
     McpCall,
     Patch,

@@ -22,8 +22,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from harness.client.target.overrides import model_address_carriers, placeholder_values, turn_params
-from harness.client.target.place import RunFolder
 from harness.client.target.profile import Bounds, Profile
+from harness.client.target.run_folders import RunFolder
 from harness.judge.verdict import Level
 from harness.model.script import Script
 from harness.model.server import ModelServer, model_server
@@ -35,11 +35,11 @@ from harness.play.sdk.bench import SdkBench
 from harness.play.session.conversation import Conversations, Needs, needs_of
 from harness.play.session.conversation_context import ConversationContext
 from harness.play.session.first_turn import NO_TURN, plain_turn
-from harness.play.session.sanity import SANITY, last_turn_completed, sanity_problem
+from harness.play.session.sanity_turn import SANITY, last_turn_completed, sanity_problem
 from harness.play.session.servers import RunningServer, Servers, SetupFailed
 from harness.protocol.spec.book import Book
 from harness.report.results.outcome import Finding
-from harness.report.results.starts import StartReason
+from harness.report.results.server_starts import StartReason
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
 from harness.trace.surfaces import COMMAND, EXEC, SDK

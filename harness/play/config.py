@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.client.target.host import Lack
-from harness.client.target.place import base_folder
 from harness.client.target.profile import Deviation, Profile, load_profile, split_command
 from harness.client.target.program import find_program
+from harness.client.target.run_folders import base_folder
 from harness.errors import UsageError
 from harness.judge.base import Monitor, judges_surface
 from harness.judge.rules.discovery import all_rules
 from harness.play.name_checks import check_command, check_entry, check_profile
-from harness.play.plays import PlayLimits
-from harness.play.withheld import withdraw
+from harness.play.play_limits import PlayLimits
+from harness.play.unavailable_capabilities import withdraw
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
 from harness.report.results import expiry

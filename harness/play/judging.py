@@ -1,6 +1,9 @@
-"""From a run to a scenario's outcome: rules, the scenario's own verdicts, missing capabilities."""
+"""From a run to a scenario's outcome: rules, the scenario's own verdicts, missing capabilities.
 
-from collections.abc import Sequence
+In a scenario with faults each fault must act, and only the expected rules may fail.
+"""
+
+from collections.abc import Iterator, Sequence
 
 from harness.client.target.profile import Deviation, Profile
 from harness.judge.base import Monitor
@@ -8,7 +11,6 @@ from harness.judge.judge import judge
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.play.agent_exec.evidence import absent_from_exec
 from harness.play.capability_evidence import absent_needs
-from harness.play.fault_findings import check_faults
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.protocol.spec.book import Book
@@ -20,12 +22,49 @@ from harness.scenario.exec_expect import ExecReading
 from harness.scenario.expect import Problem, SessionReading
 from harness.scenario.expect import unmet_expectations as unmet_expectations
 from harness.scenario.loader import Loaded
-from harness.scenario.sdk_told import results_by_alias
+from harness.scenario.sdk_results import results_by_alias
 from harness.scenario.steps.context import FailureKind
 from harness.scenario.surfaces import needs_agent
 from harness.trace.surfaces import COMMAND, EXEC, SDK
 from harness.trace.trace import End
 from harness.trace.views import Conversation, conversation_of
+
+
+def check_faults(loaded: Loaded, run: Run, rows: Sequence[Row]) -> list[Finding]:
+    """Return findings for faults that never acted, rules that stayed silent, and unexpected ones.
+
+    A broken rule of the level MUST has to be named; others may be.
+    """
+    findings = list(_idle_fault_findings(loaded, run))
+    broken = {row.rule: row for row in rows if row.verdict in (Verdict.FAIL, Verdict.KNOWN)}
+    named = loaded.scenario.expect.violations
+    for index, rule in enumerate(named):
+        if rule not in broken:
+            message = f"{rule} was expected to fail, but it found nothing wrong"
+            line = loaded.line_of("expect", "violations", index)
+            findings.append(Finding("scenario.fault-unnoticed", message, line))
+    unnamed = sorted(
+        rule
+        for rule, row in broken.items()
+        if rule not in named and row.level is Level.MUST and row.verdict is Verdict.FAIL
+    )
+    if unnamed:
+        message = (
+            f"with the faults at work more rules are broken: {', '.join(unnamed)}; name them under "
+            "expect: violations if the faults are why"
+        )
+        findings.append(Finding("scenario.fault-breaks-more", message, loaded.line_of("faults")))
+    return findings
+
+
+def _idle_fault_findings(loaded: Loaded, run: Run) -> Iterator[Finding]:
+    for index, missing in run.idle_faults.items():
+        entry = loaded.scenario.faults[index]
+        name = entry.fault or entry.operation
+        reason = f": {missing}" if missing else ""
+        message = f"the fault {name} never acted{reason}"
+        yield Finding("scenario.fault-idle", message, loaded.line_of("faults", index))
+
 
 _FINDING_IDS = {
     FailureKind.TIMEOUT: "scenario.timeout",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from harness.client.target.profile import Profile
 from harness.play.session.capability_prober import CapabilityProber
 from harness.play.session.first_turn import FirstTurn
-from harness.play.session.silence import Silences
+from harness.play.session.repeated_timeouts import Silences
 from harness.report.results.outcome import Finding, ScenarioOutcome
 from harness.trace.marks import SessionReport
 

@@ -37,7 +37,7 @@ class BookLexicon:
 
     def faults(self) -> Collection[str]:
         """Return the names of the session's live faults, importing them only when needed."""
-        from harness.play.written_faults import live_names
+        from harness.play.scenario_faults import live_names
 
         return live_names()
 

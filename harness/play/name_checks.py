@@ -15,7 +15,7 @@ from harness.play.lexicon import protocol_lexicon
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.findings import accepted_ids
 from harness.protocol.spec.members import shape_of
-from harness.scenario.spelling import misspelt_placeholders
+from harness.scenario.spelling_checks import misspelt_placeholders
 from harness.scenario.words import protocol_words
 from harness.trace.nearest import unknown_name
 

@@ -10,7 +10,7 @@ from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.play.hygiene import Hygiene
 from harness.play.run import Run
-from harness.play.trace_head import header_members
+from harness.play.trace_header import header_members
 from harness.protocol.spec.book import Book
 from harness.scenario.ending import TraceEnding
 from harness.scenario.loader import Loaded

@@ -10,8 +10,8 @@ from harness.judge.verdict import GRAVITY, Level, Verdict
 from harness.play.capability_evidence import offers
 from harness.play.hygiene import Hygiene
 from harness.play.run import Run
+from harness.play.session.repeated_timeouts import traits_of
 from harness.play.session.servers import SetupFailed
-from harness.play.session.silence import traits_of
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome, broken_must_rules
 from harness.report.results.report import NOT_OFFERED
 from harness.scenario.loader import Loaded

@@ -24,7 +24,7 @@ from harness.scenario.client_steps import (
     Wait,
     WaitStep,
 )
-from harness.scenario.exec_told import ExecResult
+from harness.scenario.exec_results import ExecResult
 from harness.scenario.home_files import search_home
 from harness.scenario.loader import Loaded
 from harness.scenario.player import StepFailure, tool_not_offered

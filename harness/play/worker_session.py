@@ -8,8 +8,8 @@ import traceback
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.client.target.place import keep_trace
 from harness.client.target.profile import Profile
+from harness.client.target.run_folders import keep_trace
 from harness.judge.ledger.record import record_trace
 from harness.judge.verdict import Level, Verdict
 from harness.play.bench_thread import BenchThread
@@ -23,18 +23,18 @@ from harness.play.judging import (
     setup_outcome,
 )
 from harness.play.knowledge import Knowledge
-from harness.play.plays import play_repeatedly, retry_failed, unplayed_race, unplayed_scenario
+from harness.play.play_limits import play_repeatedly, retry_failed, unplayed_race, unplayed_scenario
 from harness.play.races import Race, RaceContext
-from harness.play.repeat import Attempt, Repeats, failures
+from harness.play.repeats import Attempt, Repeats, failures
 from harness.play.run import Run
 from harness.play.session.first_turn import Hopeless, hopeless_finding, plain_turn, silence_of
+from harness.play.session.repeated_timeouts import awaited_variants, fell_silent, traits_of
 from harness.play.session.server_name import server_name
 from harness.play.session.servers import SetupFailed
-from harness.play.session.silence import awaited_variants, fell_silent, traits_of
-from harness.play.withheld import explain_lack, withheld_outcome
+from harness.play.unavailable_capabilities import explain_lack, withheld_outcome
 from harness.report.results.baseline import mark_known_finding
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
-from harness.report.results.starts import ServerStart
+from harness.report.results.server_starts import ServerStart
 from harness.scenario.exec_expect import session_results
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action

@@ -10,7 +10,7 @@ from harness.report.results.rerun_command import (
     scenario_argument,
 )
 from harness.report.story import stderr_lines
-from harness.report.wirelines import frame_line, load_stored, proof_lines
+from harness.report.wire_lines import frame_line, load_stored, proof_lines
 from harness.trace.marks import PartialLine
 from harness.trace.surfaces import surface_of
 

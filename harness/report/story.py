@@ -12,7 +12,7 @@ from harness.report.results.rerun_command import (
     reproduction,
     scenario_argument,
 )
-from harness.report.wirelines import frame_line, load_stored, proof_lines
+from harness.report.wire_lines import frame_line, load_stored, proof_lines
 from harness.trace.marks import StepBegins
 from harness.trace.surfaces import surface_of
 

@@ -15,7 +15,7 @@ from harness.report.results.report import (
     gravest_level,
     is_red,
 )
-from harness.report.results.starts import ServerStart, by_reason
+from harness.report.results.server_starts import ServerStart, by_reason
 from harness.trace.surfaces import surface_of
 
 WIDTH = 100

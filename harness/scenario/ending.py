@@ -14,10 +14,10 @@ from harness.client.target.profile import Bounds
 from harness.errors import TargetGone
 from harness.model.model import ScriptedModel
 from harness.scenario.patience import MAX_BOUNDS_PER_WAIT, is_about_a_turn
+from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.frame import Frame
 from harness.trace.marks import EndingBegins, Settled
-from harness.trace.owed import Obligation
-from harness.trace.owed_on_connections import ConnectionLedgers
+from harness.trace.obligations import Obligation
 from harness.trace.trace import End
 
 # Silence after which a trace without obligations is quiescent.

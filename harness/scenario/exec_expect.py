@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harness.protocol.values import Path, dig, text
-from harness.scenario.exec_told import ExecResult
+from harness.scenario.exec_results import ExecResult
 from harness.scenario.expect import Item, Problem
 from harness.scenario.model import DiffText, ItemPattern
 from harness.scenario.steps.context import Cast

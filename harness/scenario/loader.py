@@ -23,8 +23,8 @@ from harness.scenario.identity import (
 )
 from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
-from harness.scenario.names import NameChecker
-from harness.scenario.spelling import SpellingChecker
+from harness.scenario.name_checks import NameChecker
+from harness.scenario.spelling_checks import SpellingChecker
 from harness.scenario.surfaces import commands_needed, find_unplayable
 from harness.scenario.yaml12 import Document, ScenarioError, parse, parse_file
 from harness.trace.surfaces import SESSION, surface_id

@@ -28,7 +28,7 @@ from harness.scenario.client_steps import (
     turn_alias_of,
 )
 from harness.scenario.faults import FaultEntry
-from harness.scenario.spoiling import spoils_process
+from harness.scenario.process_reuse import spoils_process
 
 
 class Settings(Strict):

@@ -14,7 +14,7 @@ from harness.scenario.explain import first_mistake
 from harness.scenario.identity import FAMILY
 from harness.scenario.loader import fill_in_filler, load
 from harness.scenario.model import ModelSide, Scenario
-from harness.scenario.named import named_files
+from harness.scenario.scenario_names import named_files
 from harness.scenario.yaml12 import Document, ScenarioError, parse_file
 
 # Parts of a scenario beside its model that change a server's behaviour, and their descriptions.

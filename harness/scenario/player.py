@@ -13,14 +13,13 @@ from harness.client.peer import Peer
 from harness.client.target.profile import Bounds
 from harness.errors import TargetGone
 from harness.model.model import ScriptedModel
-from harness.model.play import MissingTool
+from harness.model.performance import MissingTool
 from harness.model.tools import CAPABILITY_OF_INTENT, profile_lines
 from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.patience import Patience
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
-from harness.scenario.steps.awaited import NO_TARGET, WaitTarget
 from harness.scenario.steps.context import (
     Cast,
     Connections,
@@ -29,6 +28,7 @@ from harness.scenario.steps.context import (
     StepContext,
     StepFailed,
 )
+from harness.scenario.steps.wait_targets import NO_TARGET, WaitTarget
 from harness.trace.marks import Setup, StepBegins
 
 __all__ = ["STEP_ERRORS", "Cast", "FailureKind", "Player", "StepFailure"]

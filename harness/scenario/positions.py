@@ -10,10 +10,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from harness.model.asks import Run
 from harness.model.parts import Delta, Disconnect, Malformed, Message, PlanItem, Reasoning
 from harness.model.script import ModelStep, Script, deltas_of
 from harness.model.strict import Times
+from harness.model.tool_parts import Run
 from harness.scenario.client_steps import AnswerStep, ClientStep, StartTurnStep
 from harness.scenario.model import Scenario
 

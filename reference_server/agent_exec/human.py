@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from reference_server.agent_exec.output import Stream, failure_of
-from reference_server.harmless import escape_controls
+from reference_server.terminal_escapes import escape_controls
 
 Fields = dict[str, Any]
 

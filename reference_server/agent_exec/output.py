@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from reference_server.harmless import escape_controls
+from reference_server.terminal_escapes import escape_controls
 from reference_server.transport.base import PeerGone
 
 Fields = dict[str, Any]

@@ -19,12 +19,12 @@ from reference_server.agent_exec.events import TurnEvents, fatal, thread_started
 from reference_server.agent_exec.follower import Follower
 from reference_server.agent_exec.items import View
 from reference_server.agent_exec.output import Sink
-from reference_server.agent_exec.setting import resumed_settings
-from reference_server.collecting import garbage_collection_paused
+from reference_server.agent_exec.run_config import resumed_settings
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker
 from reference_server.engine.turn import ActiveTurn
+from reference_server.gc_pause import garbage_collection_paused
 from reference_server.outbox import Outbox
 from reference_server.refusal import Refusal, describe_disk_error, invalid_request
 from reference_server.server import running_server

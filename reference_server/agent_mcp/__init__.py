@@ -5,9 +5,9 @@ mcp-cli-and-sdk "Command-line commands", "MCP server configuration".
 
 | module | what lives there |
 |---|---|
-| `given` | what `add` is given, checked |
+| `new_server` | what `add` is given, checked |
 | `edits` | adding a server to a text and removing one |
-| `shown` | a server as JSON, as lines, as the cells of a table |
+| `display` | a server as JSON, as lines, as the cells of a table |
 | `masking` | hiding secrets, and escaping control characters |
 | `table` | the table |
 """

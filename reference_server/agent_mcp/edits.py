@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from reference_server.agent_mcp.given import NewServer
+from reference_server.agent_mcp.new_server import NewServer
 from reference_server.config.editing import Unwritable
 from reference_server.config.load import ConfigError, mcp_servers_of, parse_toml
 from reference_server.config.mistakes import Source

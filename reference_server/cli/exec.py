@@ -18,7 +18,7 @@ from reference_server.agent_exec.ending import (
     end_at_once_on_signals,
     stop_signals,
 )
-from reference_server.agent_exec.given_files import check_images, load_schema
+from reference_server.agent_exec.input_files import check_images, load_schema
 from reference_server.agent_exec.last_message import LastMessageSink, MessageFile
 from reference_server.agent_exec.options import Options, parse
 from reference_server.agent_exec.output import (
@@ -30,7 +30,7 @@ from reference_server.agent_exec.output import (
 )
 from reference_server.agent_exec.prompt import drain_input, prompt_of
 from reference_server.agent_exec.run import Job, run_job
-from reference_server.agent_exec.setting import (
+from reference_server.agent_exec.run_config import (
     check_links,
     config_of,
     environment_of,
@@ -57,8 +57,8 @@ from reference_server.cli.surroundings import (
 )
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError
-from reference_server.harmless import escape_controls
 from reference_server.recovery import recover
+from reference_server.terminal_escapes import escape_controls
 
 if TYPE_CHECKING:
     from reference_server.model.pool import MakeTransport

@@ -17,7 +17,7 @@ from reference_server.config.mcp import McpServer
 from reference_server.config.mistakes import choices, suggestion
 
 if TYPE_CHECKING:
-    from reference_server.agent_mcp.shown import ServerView
+    from reference_server.agent_mcp.display import ServerView
 
 LOCK_SECONDS = 120.0
 """Seconds to wait for other writers of config.toml: a script may start a hundred of them."""
@@ -28,7 +28,7 @@ class CommandFailed(Exception):
 
 
 def _list(words: Sequence[str]) -> int:
-    from reference_server.agent_mcp.shown import COLUMNS, as_json
+    from reference_server.agent_mcp.display import COLUMNS, as_json
 
     parser = _parser("list", "List the MCP servers of config.toml.")
     _add_json(parser)
@@ -48,7 +48,7 @@ def _list(words: Sequence[str]) -> int:
 
 
 def _get(words: Sequence[str]) -> int:
-    from reference_server.agent_mcp.shown import as_json
+    from reference_server.agent_mcp.display import as_json
 
     parser = _parser("get", "Show one MCP server of config.toml.")
     _add_name(parser)
@@ -71,7 +71,7 @@ def _unknown_server(name: str, servers: Iterable[str]) -> str:
 
 def _add(words: Sequence[str]) -> int:
     from reference_server.agent_mcp.edits import ServerExists, add_server
-    from reference_server.agent_mcp.given import InvalidServer, parse_server
+    from reference_server.agent_mcp.new_server import InvalidServer, parse_server
     from reference_server.config.editing import change_config
 
     parser = _parser(
@@ -190,7 +190,7 @@ def _remove_credentials(name: str) -> bool:
 
 
 def _server_view(home: Home, server: McpServer, *, secrets: bool) -> "ServerView":
-    from reference_server.agent_mcp.shown import ServerView
+    from reference_server.agent_mcp.display import ServerView
 
     view = ServerView(server, _auth(home, server))
     return view if secrets else view.without_secrets()

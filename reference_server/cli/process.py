@@ -50,8 +50,8 @@ class _HidingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Imported with the first line: most servers write none.
-        from reference_server.harmless import escape_controls
         from reference_server.model.secrets import Secrets
+        from reference_server.terminal_escapes import escape_controls
 
         self._secrets = self._secrets or Secrets.of_config(self._config)
         return escape_controls(self._secrets.redact(super().format(record)))

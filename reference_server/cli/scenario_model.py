@@ -35,7 +35,7 @@ def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], Mode
 
     def connection() -> "ModelConnection":
         # Imported with the first model call: it takes longer than the first event may take.
-        from harness.model.of_scenario import scripted_model_of
+        from harness.model.scenario_model import scripted_model_of
         from reference_server.model.scripted import ScriptedConnection
 
         return ScriptedConnection(scripted_model_of(scenario))

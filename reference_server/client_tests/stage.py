@@ -12,10 +12,10 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from harness.play.client_tests.choice import Choice
 from harness.play.client_tests.connection import ConnectionResult, StagedConnection
 from harness.play.client_tests.faults import FaultRelay
 from harness.play.client_tests.folders import Folders, ScenarioSetup, set_up_scenario
+from harness.play.client_tests.scenario_choice import Choice
 from reference_server.client_tests.wires import ClientEnd, IdleTimer, ObservedTransport, ServerEnd
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.protocol.wire.tool import DynamicTool
 from reference_server.brief import brief_value
-from reference_server.engine.tools.offered import (
+from reference_server.engine.tools.tool_definitions import (
     APPLY_PATCH,
     EXEC_COMMAND,
     UPDATE_PLAN,

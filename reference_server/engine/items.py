@@ -1,6 +1,8 @@
-"""Items while they grow: started, deltas, completed.
+"""Items while they grow: started, deltas, completed; and the notice that a model was rerouted.
 
-`sampling` decides which item to open when. Source: session-protocol "Item lifecycle".
+`sampling` decides which item to open when. Source: session-protocol "Item lifecycle", "Events"
+("the backend reroutes to another model": the type of the reason is not shown there, and a
+provider's answer names the model alone, so all notices have the same reason).
 """
 
 from collections.abc import Callable
@@ -16,10 +18,39 @@ from harness.protocol.wire.item_events import (
     ReasoningSummaryTextDeltaNotification,
     ReasoningTextDeltaNotification,
 )
+from harness.protocol.wire.turn import ModelReroutedNotification
 from reference_server.deltas import DeltaLine
-from reference_server.engine.reroutes import Reroutes
 from reference_server.rollout.records import ItemRecord
 from reference_server.session.thread import LoadedThread
+
+REASON = "providerChoice"
+
+
+class Reroutes:
+    """The reroutes of one turn; each is sent once, not again with every call."""
+
+    def __init__(self, thread: LoadedThread, turn_id: str) -> None:
+        self._thread = thread
+        self._turn_id = turn_id
+        self._reported = ""
+
+    def note(self, answering: str) -> None:
+        """Take the name of the model that answers a call."""
+        requested = self._thread.settings.model
+        if answering == requested:
+            self._reported = ""
+        elif answering != self._reported:
+            self._reported = answering
+            self._thread.subscribers.notify(
+                ModelReroutedNotification(
+                    thread_id=self._thread.id,
+                    turn_id=self._turn_id,
+                    from_model=requested,
+                    to_model=answering,
+                    reason=REASON,
+                )
+            )
+
 
 MAX_PARTS = 1000
 """Sections of a summary, or raw blocks, of one reasoning item."""

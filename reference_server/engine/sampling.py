@@ -1,7 +1,8 @@
 """Turning the events of one model call into items and history.
 
-Failures and retries are up to the caller, who calls `cut` where a stream breaks. Source:
-session-protocol "ThreadItem", "Events".
+Output that is hidden from clients (a summary of the history, a reviewer's answer) goes to classes
+with the same methods that send nothing. Failures and retries are up to the caller, who calls `cut`
+where a stream breaks. Source: session-protocol "ThreadItem", "Events".
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from typing import Any, TypeVar, cast
 
 from reference_server.engine.items import GrowingItem, GrowingReasoning, ItemLog
 from reference_server.engine.reply_items import GrowingReply
-from reference_server.engine.unshown import HiddenMessage, HiddenReasoning
 from reference_server.engine.web_items import GrowingSearch
 from reference_server.model.events import (
     Answering,
@@ -24,6 +24,49 @@ from reference_server.model.events import (
     TextDelta,
 )
 from reference_server.words import assistant_message
+
+
+class HiddenMessage:
+    """A message whose text is kept and not sent."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._parts)
+
+    def add(self, delta: str) -> None:
+        """Take a piece."""
+        self._parts.append(delta)
+
+    def finish(self, final_text: str, _phase: str | None) -> None:
+        """Take the model's final text, if it gives one."""
+        self._parts = [final_text] if final_text else self._parts
+
+    def complete(self) -> None:
+        """Do nothing: no client sees it."""
+
+
+class HiddenReasoning:
+    """Reasoning that is neither kept nor sent."""
+
+    def begin_summary_part(self, index: int) -> None:
+        """Ignore the beginning of a section."""
+
+    def add_summary(self, index: int, delta: str) -> None:
+        """Ignore a delta of a summary."""
+
+    def add_content(self, index: int, delta: str) -> None:
+        """Ignore a delta of a raw block."""
+
+    def finish(self, summary: list[str], content: list[str]) -> None:
+        """Ignore the final parts."""
+
+    def complete(self) -> None:
+        """Do nothing: no client sees it."""
+
 
 Fields = dict[str, Any]
 G = TypeVar("G", bound=GrowingItem)

@@ -18,7 +18,7 @@ from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
 from reference_server.engine.client_tools import offers as client_offers
 from reference_server.engine.items import ItemLog
-from reference_server.engine.tools.offered import offers
+from reference_server.engine.tools.tool_definitions import offers
 from reference_server.late_imports import fast_imports
 from reference_server.session.server_requests import ServerRequests
 

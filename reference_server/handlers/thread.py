@@ -16,8 +16,8 @@ from harness.protocol.wire.thread import (
     ThreadStartResult,
 )
 from reference_server.call import Call
-from reference_server.collecting import garbage_collection_paused
 from reference_server.engine.client_tools import check_client_tools
+from reference_server.gc_pause import garbage_collection_paused
 from reference_server.handlers.registry import handles
 from reference_server.session.source import source_of
 from reference_server.settings import ThreadSettings

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlsplit
 
 from harness.model.model import Answer, ScriptedModel
-from harness.model.play import StreamCut
+from harness.model.performance import StreamCut
 from reference_server.model.answer import TransportError
 
 _NOT_FOUND = 404

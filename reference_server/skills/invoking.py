@@ -1,15 +1,19 @@
 """Texts for the model about the skills that an input names.
 
 A `skill` item means the file that it names; `$name` alone means the nearest enabled skill of that
-name. Either is read only if it is a SKILL.md, and the sandbox policy lets a command read it: so a
-client cannot have a file sent to the model that the policy hides, nor can a project with a link to
-one. Source: session-protocol "turn/start" ("Skill invocation").
+name. Only the whole name counts, exactly; words after a `$` that name no skill (`$HOME`, `$5`) are
+plain text. A file is read only if it is a SKILL.md, and the sandbox policy lets a command read it:
+so a client cannot have a file sent to the model that the policy hides, nor can a project with a
+link to one. Source: session-protocol "turn/start" ("Skill invocation", "the text input contains
+`$<skill-name>`").
 """
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from os.path import basename
 
 import anyio
@@ -24,10 +28,54 @@ from reference_server.settings import ThreadSettings
 from reference_server.skills.document import Document, read_document
 from reference_server.skills.files import read_file
 from reference_server.skills.library import Library
-from reference_server.skills.naming import first_word, names_in, words_after_signs
 from reference_server.skills.scan import FILE_LIMIT
 from reference_server.skills.skill import SKILL_FILE, Skill, SkillError
 from reference_server.words import SkillTexts
+
+MAX_DOLLAR_SIGNS = 10_000
+"""Dollar signs of one input that are looked at."""
+_WORD = r"\w[\w-]*"
+_SIGN = re.compile(rf"(?<![\w$\\])\$({_WORD})")
+_FIRST_WORD = re.compile(_WORD)
+_GOES_ON = re.compile(r"[\w-]")
+
+
+def words_after_signs(texts: Iterable[str]) -> set[str]:
+    """Return the words that stand directly after a `$`; the name of a skill begins with one."""
+    return {match[1] for text in texts for match in _signs(text)}
+
+
+def first_word(name: str) -> str | None:
+    """Return the word that a name begins with; None if it begins with none, and is never found."""
+    match = _FIRST_WORD.match(name)
+    return match and match[0]
+
+
+def names_in(texts: Iterable[str], names: Collection[str]) -> list[str]:
+    """Return the names that stand after a `$`, each once, in the order in which they come."""
+    # The longest first: of `spell check` and `spell` the text means the one that it spells out.
+    lengths: dict[str, list[int]] = {}
+    for name in sorted(names, key=len, reverse=True):
+        if word := first_word(name):
+            known_lengths = lengths.setdefault(word, [])
+            if len(name) not in known_lengths[-1:]:
+                known_lengths.append(len(name))
+    known_names = set(names)
+    found_names: dict[str, None] = {}
+    for text in texts:
+        for match in _signs(text):
+            begin = match.start(1)
+            for length in lengths.get(match[1], ()):
+                name = text[begin : begin + length]
+                if name in known_names and not _GOES_ON.match(text, begin + length):
+                    found_names[name] = None
+                    break
+    return list(found_names)
+
+
+def _signs(text: str) -> Iterator[re.Match[str]]:
+    return islice(_SIGN.finditer(text), MAX_DOLLAR_SIGNS)
+
 
 MAX_SKILLS = 20
 """Skills that one input gives the model."""

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.model import ScriptedModel
-from harness.model.play import StreamCut
+from harness.model.performance import StreamCut
 from harness.model.script import ModelStep
 from harness.model.tools import BUILT_IN_ROWS
 from harness.model.wire.responses import ResponsesEncoder

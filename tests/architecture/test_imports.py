@@ -357,13 +357,13 @@ WORDS_OF_SESSIONS = ("method", "request", "response", "answer", "notification", 
 PARTS_OF_SESSIONS = (
     "harness.trace.surface.session",
     "harness.trace.correlation",
-    "harness.trace.owed",
-    "harness.trace.owed_on_connections",
+    "harness.trace.obligations",
+    "harness.trace.connection_ledgers",
     "harness.trace.views",
 )
 KNOW_SESSIONS = (
     "harness.judge.base",
-    "harness.judge.ending_known",
+    "harness.judge.missing_messages",
     "harness.judge.ledger",
     "harness.judge.rules",
 )

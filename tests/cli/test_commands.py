@@ -10,7 +10,7 @@ from command_line import ROOT, call
 from harness.judge.rules.discovery import every_rule
 from harness.scenario.bundled import bundled_files
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SESSION
 from tests.bad_scenarios import write_bad
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from command_line import call
 
-from harness.judge.ledger.observing import Sighting
 from harness.judge.ledger.record import Record
+from harness.judge.ledger.trace_observer import Sighting
 from harness.judge.verdict import Verdict
-from harness.report.jsonform import to_plain
+from harness.report.json_form import to_plain
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
 
 PASS, FAIL = row(Verdict.PASS), row(Verdict.FAIL, expected="one", actual="two")

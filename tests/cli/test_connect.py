@@ -16,7 +16,7 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
 from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from tests.processes import BOUND, COMMANDS, ROOT, Said, run_warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

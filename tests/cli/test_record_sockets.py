@@ -25,7 +25,7 @@ from harness.trace.marks import (
 )
 from harness.trace.model_marks import ModelOutput
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from tests.processes import BOUND, COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

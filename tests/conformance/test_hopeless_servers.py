@@ -19,7 +19,7 @@ import pytest
 from harness.play.session.conversation import Conversations
 from harness.play.session.conversation_context import ConversationContext
 from harness.play.session.first_turn import silence_of
-from harness.play.session.silence import SAME_SILENCE, SCENARIOS_TO_SUSPECT, traits_of
+from harness.play.session.repeated_timeouts import SAME_SILENCE, SCENARIOS_TO_SUSPECT, traits_of
 from tests.sampling import one_in
 
 from .judging import SERVERS, bundled, command, judged, run_pytest

@@ -13,7 +13,7 @@ from harness.play.worker_session import WorkerSession
 from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.loader import load
 from harness.trace.store import load as load_trace
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Verdict
-from harness.report.jsonform import read_report
+from harness.report.json_form import read_report
 from harness.report.results.report import Report
 
 from .judging import ROOT, SERVERS, bundled, judged

@@ -13,10 +13,10 @@ from markdown_pages import ROOT, blocks
 
 from harness.client.target.process import environment
 from harness.client.target.profile import fill, load_profile
-from harness.model.asks import WebSearch, WebSearchBody
 from harness.model.inprocess import ScriptedTransport
 from harness.model.parts import UsageBody
 from harness.model.script import ModelStep
+from harness.model.tool_parts import WebSearch, WebSearchBody
 from harness.model.tools import ChosenTool, OfferedTool
 from harness.model.wire.responses import ResponsesEncoder, ResponsesStream
 

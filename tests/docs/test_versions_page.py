@@ -10,7 +10,7 @@ import re
 import pytest
 
 from harness.judge.verdict import Verdict
-from harness.report.compare.between import compare
+from harness.report.compare.comparison import compare
 from harness.report.compare.text import HEADINGS, UNSTEADY
 from harness.report.compare.values import Kind
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run

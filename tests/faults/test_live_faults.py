@@ -12,7 +12,7 @@ from harness.faults.stored import apply
 from harness.judge.rules.discovery import all_rules
 from harness.trace.frame import Direction, Frame
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import Trace
 from tests.faults.feeding import feed

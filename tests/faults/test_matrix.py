@@ -10,7 +10,7 @@ from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.rules.discovery import all_rules
 from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import EXEC, SESSION
 from tests.rules.good_traces import GOOD as BUILDERS
 from tests.sampling import one_in

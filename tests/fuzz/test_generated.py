@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.protocol.spec.loading import load_book
-from harness.search.fuzz.inputs import input_document
+from harness.search.fuzz.documents import input_document
 from harness.search.fuzz.params import Request, methods, nearly_valid_params, requests, valid_params
 from harness.search.fuzz.sessions.cuts import is_loadable
 from harness.search.fuzz.values import (

@@ -14,14 +14,14 @@ import pytest
 
 from harness.play.config import Config, configure
 from harness.play.interruption import Interruption
-from harness.search.fuzz.inputs import input_document
+from harness.search.fuzz.documents import input_document
 from harness.search.fuzz.params import Request
+from harness.search.fuzz.result_text import lines
 from harness.search.fuzz.run import Bounds, FuzzResult, fuzz
 from harness.search.fuzz.sessions.play import play
 from harness.search.fuzz.sessions.search import open_search_bench
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.store import Failure, Store
-from harness.search.fuzz.telling import lines
 from harness.search.fuzz.values import THREAD
 from harness.trace.frame import Kind
 from harness.trace.store import load

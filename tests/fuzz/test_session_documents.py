@@ -12,7 +12,7 @@ from harness.model.script import ModelStep
 from harness.model.tracks import Track
 from harness.protocol.values import obj
 from harness.scenario.loader import load_text
-from harness.scenario.written import scenario_text
+from harness.scenario.scenario_text import scenario_text
 from harness.search.fuzz.sessions.chains import generate_document
 from harness.search.fuzz.sessions.chooser import seeded_chooser
 from harness.search.fuzz.sessions.cuts import is_loadable, split_step, without_steps

@@ -12,8 +12,7 @@ from harness.judge.verdict import Level
 from harness.play.run import Run
 from harness.scenario.player import Cast, FailureKind, StepFailure
 from harness.search.fuzz.replay import problem_in
-from harness.search.fuzz.sessions.habits import MIN_TIMES_KEPT, MIN_TIMES_SEEN, Habits
-from harness.search.fuzz.sessions.looks import (
+from harness.search.fuzz.sessions.checks import (
     COUNTED,
     LOST,
     MIXED,
@@ -22,6 +21,7 @@ from harness.search.fuzz.sessions.looks import (
     Observation,
     find_observations,
 )
+from harness.search.fuzz.sessions.habits import MIN_TIMES_KEPT, MIN_TIMES_SEEN, Habits
 from harness.search.fuzz.sessions.play import Played, Problem
 from harness.trace.trace import Trace
 from tests.rules.traces import THREAD, Talk, command, thread_object, turn_object, user_message

@@ -13,10 +13,10 @@ from harness.client.target.profile import Deviation
 from harness.play.config import configure
 from harness.protocol.spec.loading import load_book
 from harness.scenario.loader import load_text
-from harness.scenario.written import scenario_text
-from harness.search.fuzz.sessions.demands import add_demands
+from harness.scenario.scenario_text import scenario_text
+from harness.search.fuzz.sessions.checks import LOST, MIXED, REFUSED, Output
+from harness.search.fuzz.sessions.expectations import add_demands
 from harness.search.fuzz.sessions.features import feature_of
-from harness.search.fuzz.sessions.looks import LOST, MIXED, REFUSED, Output
 from harness.search.fuzz.sessions.play import Problem, needed_capabilities
 from harness.search.fuzz.sessions.search import FoundFailure, search
 

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from harness.client.target.place import base_folder
 from harness.client.target.profile import load_profile
+from harness.client.target.run_folders import base_folder
 from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict

@@ -16,7 +16,7 @@ from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import load_any
 from harness.trace.nearest import unknown_name
 from harness.trace.store import lines
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.rules.case import all_cases
 from tests.rules.edge import illegal, legal

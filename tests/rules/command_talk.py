@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import End, Header, Trace
 
 AUTHORIZE = "http://127.0.0.1:8080/authorize"

@@ -7,7 +7,7 @@ from typing import Any, Self
 from harness.trace.frame import Direction
 from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, ModelMessage
 from harness.trace.recorder import Recorder
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import End, Header, Trace
 
 PATH = "/scratch/agent"

@@ -7,7 +7,7 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
 from harness.protocol.spec.loading import load_book
 from harness.trace.store import lines, load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from tests.rules.good_traces import FOLDER, GOOD
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.rules.shared.printed_output import count_lines, predict_output, script_of
+from harness.judge.rules.shared.predicted_output import count_lines, predict_output, script_of
 
 CERTAIN = (
     "echo one",

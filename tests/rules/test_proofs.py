@@ -18,10 +18,10 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Place, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import MISSING, read_path, value_at
-from harness.report.wirelines import frame_line, proof_lines
+from harness.report.wire_lines import frame_line, proof_lines
 from harness.trace.frame import Frame
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.rules.case import all_cases
 from tools.matrix import GOOD

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import websockets
 
-from harness.play.client_tests.choice import Choice, load_choice
 from harness.play.client_tests.connection import ConnectionResult
+from harness.play.client_tests.scenario_choice import Choice, load_choice
 from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.reception import Reception
 from reference_server.transport.addresses import TcpAddress, UnixAddress

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reference_server.agent_mcp.edits import ServerExists, add_server, remove_server
-from reference_server.agent_mcp.given import NewServer
+from reference_server.agent_mcp.new_server import NewServer
 from reference_server.config.editing import Unwritable
 from reference_server.config.load import ConfigError
 from reference_server.config.text_edits import format_value, quote, remove_values, same_values

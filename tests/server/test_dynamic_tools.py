@@ -21,7 +21,7 @@ from reference_server.engine.client_tools import (
 from reference_server.engine.client_tools import offers as client_offers
 from reference_server.engine.tools.dynamic import MAX_CONTENT_CHARACTERS as ANSWER
 from reference_server.engine.tools.dynamic import MAX_CONTENT_ITEMS, SHOWN_CHARACTERS, read_answer
-from reference_server.engine.tools.offered import offers
+from reference_server.engine.tools.tool_definitions import offers
 from reference_server.limits import MAX_DEPTH
 from reference_server.refusal import Refusal
 

@@ -14,7 +14,7 @@ import reference_server
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.tool_provider import ToolProvider
-from reference_server.engine.tools.offered import offers
+from reference_server.engine.tools.tool_definitions import offers
 from reference_server.late_imports import SWITCH_SECONDS, fast_imports
 from reference_server.session.server_requests import ServerRequests
 

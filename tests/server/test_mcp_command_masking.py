@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference_server.agent_mcp.display import ServerView, as_json
 from reference_server.agent_mcp.masking import escape, mask_address, mask_words
-from reference_server.agent_mcp.shown import ServerView, as_json
 from reference_server.config.mcp import McpServer
 
 

@@ -11,7 +11,7 @@ from model_side import calls, says
 from session_peer import session
 
 from reference_server.config.mcp import McpServer
-from reference_server.mcp.names import MAX_NAME_CHARACTERS, model_names
+from reference_server.mcp.servers import MAX_NAME_CHARACTERS, model_names
 from reference_server.mcp.tools import (
     DESCRIPTION_LIMIT,
     MAX_TOOLS,

@@ -13,7 +13,7 @@ from skill_folders import entry, names, plain, project, put_skill
 
 from reference_server.skills import scan as scanning
 from reference_server.skills.document import read_document
-from reference_server.skills.naming import names_in, words_after_signs
+from reference_server.skills.invoking import names_in, words_after_signs
 from reference_server.skills.scan import DEPTH, MAX_ENTRIES, MAX_SKILLS, ScanResult, scan
 from tests.sampling import one_in
 

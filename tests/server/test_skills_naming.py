@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference_server.skills.naming import MAX_DOLLAR_SIGNS, names_in
+from reference_server.skills.invoking import MAX_DOLLAR_SIGNS, names_in
 
 NAMES = ["tally", "tally-up", "Spell Check", "Spell", "v1.2", "größe", "$odd", "-x"]
 

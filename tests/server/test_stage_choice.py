@@ -6,7 +6,7 @@ import websockets
 from staged import BOUND, GREETING, staged
 
 from harness.errors import UsageError
-from harness.play.client_tests.choice import load_choice
+from harness.play.client_tests.scenario_choice import load_choice
 from reference_server.client_tests.stage import Bounds
 
 pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]

@@ -19,7 +19,7 @@ from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.store import TraceFormatError, load, save
 from harness.trace.surface.agent_exec import event_type
-from harness.trace.surface.known import SURFACES, classify_of, surface_named
+from harness.trace.surface.registry import SURFACES, classify_of, surface_named
 from harness.trace.trace import End, Header, Trace
 
 PROGRAM = Path(__file__).parents[2] / "fixtures" / "programs" / "stream.py"

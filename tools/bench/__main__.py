@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import psutil
 
-from harness.client.target.place import base_folder
+from harness.client.target.run_folders import base_folder
 from tools.bench import clients, histories, lists, measures, one_shot, suite, targets, where
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead

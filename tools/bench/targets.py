@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.client.target.place import write_home_files
 from harness.client.target.process import environment
 from harness.client.target.profile import Profile, fill, load_profile
 from harness.client.target.program import find_program
+from harness.client.target.run_folders import write_home_files
 from tools.bench.client import Client, running_server
 
 INITIALIZE: dict[str, Any] = {"clientInfo": {"name": "bench", "title": "bench", "version": "1"}}

@@ -12,8 +12,8 @@ import typer
 
 from harness.cli.commands.check_clients import ClientCheck, check_client
 from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, check_trace, count_words
-from harness.client.target.place import find_kept_file
 from harness.client.target.profile import Deviation, Profile, builtin_names, load_profile
+from harness.client.target.run_folders import find_kept_file
 from harness.errors import UsageError
 from harness.judge.verdict import Row
 from harness.report.results.baseline import reason_of

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, count_words
-from harness.judge.ending_known import Treatment
 from harness.judge.judge import feed_trace
+from harness.judge.missing_messages import Treatment
 from harness.judge.rules.discovery import client_rules
 from harness.judge.verdict import Level, Row, Verdict
-from harness.play.client_duties.ending import decide_for_client
+from harness.play.client_duties.unanswered_requests import decide_for_client
 from harness.play.client_duties.verdicts import DutyVerdict, duty_verdicts
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
 from harness.trace.store import TraceFormatError
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Trace
 

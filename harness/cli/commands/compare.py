@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.client.target.place import HISTORY, base_folder, find_kept_file
+from harness.client.target.run_folders import HISTORY, base_folder, find_kept_file
 from harness.errors import UsageError
-from harness.report.compare.between import compare
+from harness.report.compare.comparison import compare
 from harness.report.compare.plain import to_plain
 from harness.report.compare.text import markdown, text_lines
 from harness.report.compare.values import Run
-from harness.report.jsonform import read_report
+from harness.report.json_form import read_report
 from harness.scenario.explain import unknown_name
 
 # Runs that need no name, counted from the latest.

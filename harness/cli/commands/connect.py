@@ -3,11 +3,11 @@
 import math
 
 from harness.cli.connect.display import Write
+from harness.cli.connect.live_server import ConnectOptions
 from harness.cli.connect.run import run
-from harness.cli.connect.serving import ConnectOptions
 from harness.cli.connect.talk import Judging
-from harness.client.target.place import base_folder
 from harness.client.target.profile import Profile, load_profile
+from harness.client.target.run_folders import base_folder
 from harness.client.transport.connect import check_address
 from harness.errors import UsageError
 from harness.judge.base import judges_surface
@@ -16,7 +16,7 @@ from harness.play.config import configure
 from harness.play.lexicon import protocol_lexicon
 from harness.protocol.spec.loading import load_book
 from harness.scenario.loader import Loaded, load
-from harness.scenario.named import named_files
+from harness.scenario.scenario_names import named_files
 from harness.trace.surfaces import SESSION
 
 

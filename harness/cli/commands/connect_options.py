@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import exit_on_error
+from harness.cli.commands.run_commands import exit_on_error
 
 
 def connect(

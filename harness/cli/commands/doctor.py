@@ -13,7 +13,7 @@ from anyio.from_thread import start_blocking_portal
 from harness.cli.commands.exec_doctor import examine_agent
 from harness.cli.commands.sdk_doctor import examine_sdk
 from harness.client.target.profile import Bounds, Profile, builtin_names, load_profile
-from harness.client.target.shell import unexpanded_arguments
+from harness.client.target.shell_syntax import unexpanded_arguments
 from harness.play.bench import open_bench
 from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption

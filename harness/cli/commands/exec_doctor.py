@@ -12,7 +12,7 @@ from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.play.session.setup_diagnosis import Check, describe_stderr_tail
 from harness.protocol.values import arr, obj, text
-from harness.scenario.exec_told import ExecResult, exec_result_of
+from harness.scenario.exec_results import ExecResult, exec_result_of
 from harness.scenario.loader import load_text
 from harness.scenario.surfaces import COMMANDS, EXEC_COMMAND, LOGIN_COMMAND, MCP_COMMAND
 from harness.trace.frame import Kind

@@ -12,10 +12,10 @@ from harness.faults.live.chain import FaultChain
 from harness.faults.live.fault import FaultActed, FaultGaveUp, LiveFault, Report
 from harness.judge.rules.discovery import all_rules
 from harness.play.lexicon import protocol_lexicon
-from harness.play.written_faults import live_faults
+from harness.play.scenario_faults import live_faults
 from harness.scenario.loader import load
-from harness.scenario.named import named_files
-from harness.trace.surface.known import classify_of
+from harness.scenario.scenario_names import named_files
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SESSION
 
 # The option that takes the server's command, as messages name it.

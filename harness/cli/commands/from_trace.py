@@ -7,15 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from harness.client.target.place import find_kept_file
 from harness.client.target.profile import ExecProgram, builtin_names, load_profile
+from harness.client.target.run_folders import find_kept_file
 from harness.errors import UsageError
 from harness.judge.judge import feed_trace
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
 from harness.play.lexicon import protocol_lexicon
 from harness.protocol.spec.loading import load_book
-from harness.scenario.from_trace.making import ScenarioFromTrace, scenario_of
+from harness.scenario.from_trace.build import ScenarioFromTrace, scenario_of
 from harness.scenario.from_trace.story import Story
 from harness.scenario.from_trace.titles import title_of
 from harness.scenario.identity import SUFFIX
@@ -23,7 +23,7 @@ from harness.scenario.race_id import RaceId
 from harness.trace.foreign import load_any
 from harness.trace.marks import Closed
 from harness.trace.store import TraceFormatError
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import EXEC, SESSION
 from harness.trace.trace import Trace
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import exit_on_error
+from harness.cli.commands.run_commands import exit_on_error
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 _SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
@@ -37,11 +37,11 @@ def fuzz(
     All rules are on. Exit status 1 if the server goes wrong. Known failures are tried first.
     """
     from harness.cli.commands.doctor import target_words
-    from harness.client.target.place import failures_folder
+    from harness.client.target.run_folders import failures_folder
     from harness.errors import TargetError
     from harness.play.config import configure
     from harness.play.interruption import Interruption
-    from harness.search.fuzz import telling
+    from harness.search.fuzz import result_text
     from harness.search.fuzz.case import kinds_of
     from harness.search.fuzz.params import check_method
     from harness.search.fuzz.run import Bounds, fuzz
@@ -65,9 +65,9 @@ def fuzz(
             raise typer.Exit(1) from None
         words = target_words(config)
         if json:
-            typer.echo(json_.dumps(telling.plain(result, failures, words), indent=1))
+            typer.echo(json_.dumps(result_text.plain(result, failures, words), indent=1))
         else:
-            for line in telling.lines(result, failures, words):
+            for line in result_text.lines(result, failures, words):
                 typer.echo(line)
     if result.interrupted_by:
         raise typer.Exit(interruption.status)
@@ -83,7 +83,7 @@ def replay(
     timeout_scale: _SCALE = 1.0,
 ) -> None:
     """Play a failure again, three times. Exit status 0 if it is fixed, else 1."""
-    from harness.client.target.place import failures_folder
+    from harness.client.target.run_folders import failures_folder
     from harness.errors import TargetError
     from harness.play.config import configure
     from harness.play.interruption import Interruption

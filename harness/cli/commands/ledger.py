@@ -8,8 +8,8 @@ from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Unspecified
 from harness.report.compare.values import Run
-from harness.report.results.recorded import ChoiceResult, unpack
 from harness.report.results.rerun_command import near_path
+from harness.report.results.sightings import ChoiceResult, unpack
 from harness.scenario.explain import unknown_name
 from harness.trace.surfaces import surface_of
 

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from harness.cli.commands.model_telling import Say, Teller, environment_lines, pluralize
+from harness.cli.commands.model_log import Say, Teller, environment_lines, pluralize
 from harness.client.target.profile import Profile, load_profile
 from harness.errors import UsageError
 from harness.model.service import ModelService

@@ -17,8 +17,8 @@ from harness.play.interruption import Interrupted, Interruption
 from harness.report.report_file import write_problem
 from harness.search.mutation.campaign import Campaign
 from harness.search.mutation.result import FaultResult, Score
+from harness.search.mutation.result_text import lines
 from harness.search.mutation.suite import base_of, scenarios_of
-from harness.search.mutation.telling import lines
 from harness.search.mutation.workers import WorkerLost
 from harness.trace.nearest import unknown_name
 

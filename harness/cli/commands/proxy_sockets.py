@@ -20,8 +20,8 @@ from websockets.exceptions import InvalidHandshake
 from harness.cli.commands.proxy import GRACE_SECONDS, end_server, forwarded_signals, send_signal
 from harness.cli.commands.socket_sides import ClosableSide, clients_at, connect_to
 from harness.cli.commands.standard_streams import ProcessStreams
+from harness.client.target.connecting import free_address
 from harness.client.target.program import NotStarted, describe_start_failure, find_program
-from harness.client.target.ready import free_address
 from harness.client.transport.connect import check_address
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import LineFilter

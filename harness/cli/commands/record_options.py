@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import exit_on_error
+from harness.cli.commands.run_commands import exit_on_error
 
 _SERVER = "the server, or the agent, and its arguments, behind --"
 _OUTPUT = "the file; or a folder, for a file 1.jsonl, 2.jsonl, … each time"

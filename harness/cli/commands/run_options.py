@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from harness.cli.commands import recorded
+from harness.cli.commands import run_commands
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 _SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
@@ -178,11 +178,11 @@ def run(
 
 def _check_files(*named: tuple[str, str]) -> None:
     """Reject report files that could not be written after everything was played."""
-    from harness.client.target.place import base_folder
+    from harness.client.target.run_folders import base_folder
     from harness.report.report_file import write_problem
 
     if any(path.startswith(".harness/") for _, path in named):
-        with recorded.exit_on_error():
+        with run_commands.exit_on_error():
             base_folder()  # The run would create it, with its folder of reports.
     for option, path in named:
         makes_folder = option == "--junit"  # pytest does, for its own file.

@@ -12,7 +12,7 @@ from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.explain import unknown_name
 from harness.scenario.families import load_family
 from harness.scenario.identity import FAMILY, SUFFIX, row_of_path
-from harness.scenario.written import scenario_text
+from harness.scenario.scenario_text import scenario_text
 
 _PACKAGE = Path(harness.__file__).parent
 _TOP = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")

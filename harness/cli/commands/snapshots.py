@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.commands import recorded
+from harness.cli.commands import run_commands
 
 if TYPE_CHECKING:
     from harness.report.snapshot.folder import SnapshotFolder, WaitingSnapshot
@@ -46,7 +46,7 @@ def review(
     """
     if sum((accept_all, reject_all, check)) > 1 or (check and remove_unused):
         raise typer.BadParameter("--accept-all, --reject-all, --check: one of them only")
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         chosen = _select(folder, names or [])
         if check:
             raise typer.Exit(_list_waiting(chosen))
@@ -60,7 +60,7 @@ def list_(folder: FolderArgument, names: Names = None) -> None:
     """List all snapshots: accepted, or what they wait for. Exit status 1 if one cannot be read."""
     from harness.report.snapshot.folder import State
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         chosen = _select(folder, names or [])
         rows = {name: f"accepted {name}" for name in chosen.accepted_names}
         bad = 0
@@ -90,7 +90,7 @@ def summary(
     """Print what waits as Markdown, for a pull request: a table of meanings, and differences."""
     from harness.report.snapshot.summary import markdown as lines
 
-    with recorded.exit_on_error():
+    with run_commands.exit_on_error():
         chosen = _select(folder, [])
         text = (
             "\n".join(lines(chosen.pending_snapshots, len(chosen.folder.accepted_names()))) + "\n"
@@ -224,8 +224,8 @@ def _review(chosen: _Selection) -> None:
 
 def _print_all(chosen: _Selection) -> None:
     """Print the review for a file or a program, and how to decide without a terminal."""
+    from harness.report.snapshot.difference_lines import unified_lines
     from harness.report.snapshot.review import difference_lines
-    from harness.report.snapshot.sides import unified_lines
 
     folder, waiting = chosen.folder, chosen.pending_snapshots
     for snapshot in waiting:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.client.target.place import base_folder
+from harness.client.target.run_folders import base_folder
 from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
 from harness.faults.client_duties import client_faults
@@ -15,12 +15,12 @@ from harness.judge.rules.discovery import all_rules, client_rules
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Requirement
-from harness.report.jsonform import read_report
+from harness.report.json_form import read_report
 from harness.report.requirements import binds_clients_only, judged_requirements
 from harness.report.results.report import Report, RuleResult
 from harness.trace.names import Renamer
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 
 _BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
 

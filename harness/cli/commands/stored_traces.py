@@ -9,20 +9,20 @@ from typing import Final
 
 from harness.errors import UsageError
 from harness.judge.base import Monitor
-from harness.judge.ending_known import Decision, Treatment, decide_treatment
 from harness.judge.judge import feed_trace
+from harness.judge.missing_messages import Decision, Treatment, decide_treatment
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.report.causes import Cause, ServerErrors, group_by_cause
-from harness.report.wirelines import frame_line, proof_lines
+from harness.report.wire_lines import frame_line, proof_lines
 from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
 from harness.trace.frame import Kind, Origin
 from harness.trace.mark_rows import to_row
 from harness.trace.names import with_wire_names
 from harness.trace.store import TraceFormatError
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import End, Trace
 
 # Messages shown, and similar findings named, for each finding.

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.connect.display import Display
-from harness.cli.connect.serving import LiveServer
-from harness.cli.connect.talk import Rest, Talk, question_subject
-from harness.cli.connect.words import (
+from harness.cli.connect.line_parser import (
     COMMANDS,
     SHORT,
     Answer,
@@ -16,6 +14,8 @@ from harness.cli.connect.words import (
     Request,
     parse_line,
 )
+from harness.cli.connect.live_server import LiveServer
+from harness.cli.connect.talk import Rest, Talk, question_subject
 from harness.errors import TargetError, TargetGone, UsageError
 from harness.scenario.model_script import load_model_script
 from harness.trace.frame import Direction, Frame, Kind

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from harness.client.target.profile import Profile
-from harness.model.asks import Run, RunBody
 from harness.model.call_words import describe_missing_tool, entry_line, step_summary
 from harness.model.conversations import NumberedEncoder
 from harness.model.model import ScriptedModel
@@ -12,6 +11,7 @@ from harness.model.parts import Message, MessageBody
 from harness.model.script import ModelStep, Script
 from harness.model.server import ModelServer
 from harness.model.service import GateReporter
+from harness.model.tool_parts import Run, RunBody
 from harness.model.tools import ToolRow
 from harness.protocol.values import arr
 from harness.trace.marks import MarkBody, McpToolCall, ModelCall, ModelEnd

@@ -18,10 +18,10 @@ from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.book import Book
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.report.results.baseline import reason_of
+from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MarkBody
 from harness.trace.names import Renamer
-from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Mark
 

@@ -13,10 +13,10 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from harness.cli.connect.actions import Actions, is_question, question_line
-from harness.cli.connect.completing import LineCompleter
+from harness.cli.connect.completion import LineCompleter
+from harness.cli.connect.conversation import hold_conversation
 from harness.cli.connect.display import Display
-from harness.cli.connect.holding import hold_conversation
-from harness.cli.connect.serving import ConnectOptions, LiveServer
+from harness.cli.connect.live_server import ConnectOptions, LiveServer
 from harness.cli.connect.talk import Judging
 from harness.errors import TargetError, UsageError
 from harness.trace.frame import Frame

@@ -25,7 +25,7 @@ def main() -> None:
 
 def _cache(arguments: list[str]) -> list[str]:
     """Return the options for pytest's cache, used by `--lf`: beside the traces, one per profile."""
-    from harness.client.target.place import base_folder
+    from harness.client.target.run_folders import base_folder
     from harness.errors import UsageError
 
     target = arguments[arguments.index("--harness-target") + 1]

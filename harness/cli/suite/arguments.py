@@ -10,8 +10,13 @@ from harness.errors import UsageError
 from harness.scenario.explain import unknown_name
 from harness.scenario.loader import ScenarioError, describe_empty_folders, load
 from harness.scenario.model import Action
-from harness.scenario.named import is_path, scenarios_by_name, strip_relative_prefix, wrong_suffix
 from harness.scenario.races import placements
+from harness.scenario.scenario_names import (
+    is_path,
+    scenarios_by_name,
+    strip_relative_prefix,
+    wrong_suffix,
+)
 
 RULES = "rules::"
 # A line of pytest's short summary, pasted whole: `FAILED turns/usage - what is wrong`.

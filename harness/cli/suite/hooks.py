@@ -19,27 +19,27 @@ from typing import Any
 
 import pytest
 
-from harness.cli.suite.baselining import BaselineUpdate
-from harness.cli.suite.collecting import Collecting, Playable, read_arguments
-from harness.cli.suite.failing import Failing
-from harness.cli.suite.fuzzing import Fuzzing
+from harness.cli.suite.baseline_update import BaselineUpdate
+from harness.cli.suite.collection import Collecting, Playable, read_arguments
+from harness.cli.suite.failures import Failing
+from harness.cli.suite.fuzz_items import Fuzzing
 from harness.cli.suite.github import GithubStep, in_actions
+from harness.cli.suite.interruption import Stopping
 from harness.cli.suite.items import ScenarioFile, ScenarioItem
 from harness.cli.suite.junit import describe_run, name_rule, name_scenario
-from harness.cli.suite.laning import Laning
-from harness.cli.suite.recording import keep_report, run_name
+from harness.cli.suite.lane_jobs import Laning
 from harness.cli.suite.reporting import Synthetic, emit, print_summary, write_json, write_text
 from harness.cli.suite.rule_lines import RuleLines
+from harness.cli.suite.run_history import keep_report, run_name
 from harness.cli.suite.snapshots import Snapshots
-from harness.cli.suite.stopping import Stopping
 from harness.client.target.host import Lack
-from harness.client.target.place import remove_dead_runs
 from harness.client.target.profile import split_command
+from harness.client.target.run_folders import remove_dead_runs
 from harness.errors import UsageError
 from harness.play.config import configure
-from harness.play.plays import read_play_limits
+from harness.play.play_limits import read_play_limits
 from harness.play.worker_session import WorkerSession
-from harness.report.jsonform import DISTRIBUTION
+from harness.report.json_form import DISTRIBUTION
 from harness.report.markdown import markdown
 from harness.report.report_file import write_problem
 from harness.report.results import expiry
@@ -57,7 +57,7 @@ from harness.report.results.outcome import (
 from harness.report.results.rejudge import apply_entries, apply_entries_to_race
 from harness.report.results.report import Report
 from harness.report.results.rerun_command import Programs
-from harness.report.results.starts import ServerStart, StartReason
+from harness.report.results.server_starts import ServerStart, StartReason
 from harness.report.results.users_scenarios import user_scenarios_of
 from harness.report.scenario_story import Stories
 from harness.scenario.bundled import bundled_ids_on

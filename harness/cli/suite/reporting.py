@@ -12,7 +12,7 @@ import pytest
 from harness.cli.suite.rule_lines import RuleLines
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.book import Book
-from harness.report.jsonform import to_plain
+from harness.report.json_form import to_plain
 from harness.report.results.report import Issue, Report, RuleResult, is_red
 from harness.report.story import issue_story, rule_story
 from harness.report.terminal import rule_line, summary

@@ -16,7 +16,7 @@ from harness.play.worker_session import WorkerSession
 from harness.report.results.outcome import Finding, ScenarioOutcome, SnapshotResult
 from harness.report.snapshot.changes import headline
 from harness.report.snapshot.folder import SnapshotFolder
-from harness.report.snapshot.keeping import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
+from harness.report.snapshot.keeper import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
 from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.loader import Loaded
 from harness.trace.surfaces import SDK, SESSION, surface_of

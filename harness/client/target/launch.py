@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from harness.client.target.place import RunFolder, write_home_files
+from harness.client.target.connecting import free_address
 from harness.client.target.process import ServerProcess, environment, start
 from harness.client.target.profile import Bounds, Listening, Profile, fill
 from harness.client.target.program import find_program
-from harness.client.target.ready import free_address
+from harness.client.target.run_folders import RunFolder, write_home_files
 from harness.errors import TargetError
 
 

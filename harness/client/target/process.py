@@ -14,7 +14,9 @@ import anyio.to_thread
 import psutil
 from anyio.abc import Process
 
-from harness.client.target.family import (
+from harness.client.target.connecting import connect_when_ready
+from harness.client.target.lost_input import ignore_lost_input
+from harness.client.target.process_tree import (
     MARK,
     Descendants,
     describe_process,
@@ -23,9 +25,7 @@ from harness.client.target.family import (
     marked_processes,
     wait,
 )
-from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.program import NotStarted, describe_start_failure
-from harness.client.target.ready import connect_when_ready
 from harness.client.transport.base import Transport
 from harness.client.transport.connect import Connection
 from harness.client.transport.streams import LineTransport

@@ -18,7 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
-from harness.client.target.inherit import merge_profiles
+from harness.client.target.inheritance import merge_profiles
 from harness.client.target.mistakes import first_mistake
 from harness.client.target.naming import (
     FolderInProject,
@@ -27,7 +27,7 @@ from harness.client.target.naming import (
     Variable,
     VariableValue,
 )
-from harness.client.target.shell import as_shell_command, operator_of
+from harness.client.target.shell_syntax import as_shell_command, operator_of
 from harness.client.target.tomltext import Place, Toml, read_toml, steps_of
 from harness.errors import UsageError
 from harness.trace.nearest import did_you_mean, unknown_name

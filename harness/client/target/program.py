@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.client.target.shell import expansion_hint
+from harness.client.target.shell_syntax import expansion_hint
 from harness.errors import UsageError
 
 _SUFFIX_INTERPRETERS = {

@@ -1,19 +1,79 @@
 """One fault on a live conversation: lines in, lines out, without any I/O.
 
-A line that the fault does not change keeps its bytes, whether it is JSON or not.
+A line that the fault does not change keeps its bytes, whether it is JSON or not. Of a changed
+message only the method, ids and names of members are described: the rest may be secret.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from harness.errors import UsageError
 from harness.faults.base import Fault, StoredOnly
-from harness.faults.live.words import describe_act
 from harness.faults.queue import Act
 from harness.faults.site import FaultSite
 from harness.faults.stream import FaultStream
-from harness.protocol.values import MISSING
-from harness.trace.frame import Classify, Damage, Direction, Frame, Origin, classify, parse
+from harness.protocol.values import MISSING, dig, obj, show_path, text
+from harness.trace.difference import difference
+from harness.trace.excerpt import visible
+from harness.trace.frame import Classify, Damage, Direction, Frame, Kind, Origin, classify, parse
+
+# Longer ids are cut: their content is arbitrary.
+_MAX_ID_CHARACTERS = 60
+
+
+def describe_act(act: Act, site: FaultSite) -> str:
+    """Describe an act: "changed turn/started (turn_1): params.turn.id"."""
+    name = describe_frame(act.frame, site)
+    match act.action:
+        case "changed" if act.became is not None:
+            return f"changed {name}: {_place(act.frame.json, act.became.json)}"
+        case "inserted" if act.anchor is not None:
+            return f"inserted {name} behind {describe_frame(act.anchor, site)}"
+        case _ if act.anchor is not None:
+            verb, _, preposition = act.action.partition(" ")
+            return f"{verb} {name} {preposition or 'with'} {describe_frame(act.anchor, site)}"
+        case _:
+            return f"{act.action} {name}"
+
+
+def describe_frame(frame: Frame, site: FaultSite) -> str:
+    """Describe a message: "the answer to turn/start (id 3)", "item/started (msg_1)"."""
+    side = "" if frame.from_target else " of the client"
+    if frame.method:
+        return f"{_short(frame.method)}{side}{_ids(frame)}"
+    if frame.kind is Kind.EVENT:
+        return f"the event {_short(text(obj(frame.json).get('type')))}"
+    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+        request = site.conversation.request_of(frame)
+        target = f" to {_short(request.method)}" if request is not None else ""
+        noun = "answer" if frame.kind is Kind.RESPONSE else "refusal"
+        return f"the {noun}{side}{target}{_ids(frame)}"
+    return f"a line{side} that is no message"
+
+
+def _ids(frame: Frame) -> str:
+    params = obj(frame.params)
+    ids = [
+        text(params.get("itemId")) or text(dig(params, "item", "id")),
+        text(params.get("turnId")) or text(dig(params, "turn", "id")),
+        text(params.get("threadId")) or text(dig(params, "thread", "id")),
+    ]
+    if isinstance(frame.id, (int, str)):
+        ids = [f"id {frame.id}"]
+    first = next((identifier for identifier in ids if identifier), "")
+    return f" ({_short(first)})" if first else ""
+
+
+def _place(before: Any, after: Any) -> str:
+    """Return the first place where a message was changed, without its value."""
+    path = difference(before, after).path
+    return _short(show_path(path)) if path else "all of it"
+
+
+def _short(name: str) -> str:
+    return visible(name if len(name) <= _MAX_ID_CHARACTERS else name[:_MAX_ID_CHARACTERS] + "…")
+
 
 # Beyond these limits held lines are released: the awaited frame may never come.
 MAX_HELD_FRAMES = 1000

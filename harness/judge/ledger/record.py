@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from harness.judge.ledger.observing import Sighting, TraceObserver
-from harness.judge.ledger.spoken import MessageCollector, Messages
+from harness.judge.ledger.message_schema import MessageCollector, Messages
+from harness.judge.ledger.trace_observer import Sighting, TraceObserver
 from harness.protocol.spec.book import Book
 from harness.trace import surfaces
 from harness.trace.trace import Trace

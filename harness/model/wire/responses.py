@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.model.asks import ProviderPart, WebSearch, WebSearchBody
 from harness.model.encoder import CallContents
 from harness.model.parts import UsageBody
+from harness.model.tool_parts import ProviderPart, WebSearch, WebSearchBody
 from harness.model.tools import ChosenTool, OfferedTool
 from harness.model.wire import asking
 from harness.protocol.values import obj, text

@@ -3,9 +3,9 @@
 import shlex
 import time
 
-from harness.client.target.place import RunFolder
 from harness.client.target.profile import Bounds, Profile
 from harness.client.target.program import NotStarted
+from harness.client.target.run_folders import RunFolder
 from harness.model.server import ModelServer
 from harness.play.agent_exec.player import ExecPlayer
 from harness.play.hygiene import Hygiene
@@ -22,7 +22,7 @@ from harness.scenario.player import Cast
 from harness.trace.frame import Kind
 from harness.trace.marks import ProgramEnded, ProgramErrors, SessionReport
 from harness.trace.recorder import Recorder
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import End, Header, Trace
 

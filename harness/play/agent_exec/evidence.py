@@ -8,7 +8,7 @@ from harness.play.capability_evidence import undeclared_needs
 from harness.play.run import Run
 from harness.protocol.values import text
 from harness.scenario.loader import Loaded
-from harness.scenario.sdk_told import results_by_alias
+from harness.scenario.sdk_results import results_by_alias
 
 # Offered if there was an item of this type.
 _ITEM_TYPES: Final = {"web-search": "web_search", "plan-update": "todo_list"}

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 
 from harness.client.target.overrides import placeholder_values, with_overrides
-from harness.client.target.place import RunFolder, write_home_files
 from harness.client.target.process import environment
 from harness.client.target.profile import Bounds, Profile, fill
 from harness.client.target.program import NotStarted, find_program, with_absolute_paths
+from harness.client.target.run_folders import RunFolder, write_home_files
 from harness.model.oauth import oauth_server
 from harness.play.agent_mcp.player import CommandPlayer, CommandSetup
 from harness.play.agent_mcp.prober import CommandProber
@@ -26,7 +26,7 @@ from harness.scenario.loader import Loaded
 from harness.scenario.player import StepFailure
 from harness.scenario.surfaces import COMMAND
 from harness.trace.recorder import Recorder, TraceFull
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Header, Trace
 
 # Nothing listens here: the address of an MCP server that need not be reached.

@@ -8,7 +8,7 @@ from harness.judge.base import Monitor
 from harness.judge.verdict import GRAVITY, Level, Row, Verdict
 from harness.protocol.spec.book import Book
 from harness.report.causes import Cause, group_by_cause
-from harness.report.wirelines import proof_lines
+from harness.report.wire_lines import proof_lines
 from harness.trace.trace import Trace
 
 # The wire lines that are shown for a finding.

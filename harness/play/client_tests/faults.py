@@ -11,7 +11,7 @@ from harness.faults.live.chain import FaultChain
 from harness.faults.live.fault import FaultActed, FaultGaveUp
 from harness.faults.live.pieces import Piece
 from harness.faults.live.relay import Relay
-from harness.play.written_faults import live_faults
+from harness.play.scenario_faults import live_faults
 from harness.scenario.loader import Loaded
 from harness.trace.frame import Frame
 

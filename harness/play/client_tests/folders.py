@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.client.target.overrides import merge_tables, placeholder_values, with_overrides
-from harness.client.target.place import write_home_files
 from harness.client.target.profile import Profile, fill, load_profile
-from harness.model.mcp_desk import serve_mcp_servers
+from harness.client.target.run_folders import write_home_files
+from harness.model.mcp_hosting import serve_mcp_servers
 from harness.model.model import ScriptedModel
 from harness.model.named_pipes import named_pipes
-from harness.model.of_scenario import scripted_model_of
+from harness.model.scenario_model import scripted_model_of
 from harness.scenario.loader import Loaded
 
 PROFILE = "reference"

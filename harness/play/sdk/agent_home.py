@@ -12,11 +12,11 @@ from harness.client.target.overrides import (
     turn_params,
     with_overrides,
 )
-from harness.client.target.place import RunFolder, write_home_files
 from harness.client.target.process import environment
 from harness.client.target.profile import Profile, fill
 from harness.client.target.program import NotStarted, find_program, with_absolute_paths
-from harness.model.mcp_desk import McpSettings, serve_mcp_servers
+from harness.client.target.run_folders import RunFolder, write_home_files
+from harness.model.mcp_hosting import McpSettings, serve_mcp_servers
 from harness.model.model import ScriptedModel
 from harness.model.named_pipes import named_pipes
 from harness.model.server import ModelServer

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.client.target.family import MARK
+from harness.client.target.process_tree import MARK
 from harness.play.sdk import scripted_agent
 from harness.protocol.values import obj
 

@@ -2,10 +2,10 @@
 
 import time
 
-from harness.client.target.place import RunFolder
 from harness.client.target.process import environment
 from harness.client.target.profile import Bounds, Profile
 from harness.client.target.program import NotStarted, find_program, with_absolute_paths
+from harness.client.target.run_folders import RunFolder
 from harness.model.server import ModelServer
 from harness.play.hygiene import Hygiene
 from harness.play.program_plays import PlayResult, header_of, run_of
@@ -24,7 +24,7 @@ from harness.scenario.player import Cast, StepFailure
 from harness.scenario.surfaces import needs_agent
 from harness.trace.marks import SessionReport
 from harness.trace.recorder import Recorder, TraceFull
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SDK
 from harness.trace.trace import End, Header, Trace
 

@@ -25,10 +25,10 @@ from harness.play.sdk.driver import (
 from harness.play.turns_player import PlayedThread, PlayedTurn, Stage, TurnsPlayer
 from harness.protocol.values import arr, obj, text
 from harness.scenario.client_steps import StartTurn, StartTurnStep, Wait
-from harness.scenario.exec_told import ExecResult
+from harness.scenario.exec_results import ExecResult
 from harness.scenario.loader import Loaded
 from harness.scenario.player import StepFailure
-from harness.scenario.sdk_told import sdk_result_of, turn_key
+from harness.scenario.sdk_results import sdk_result_of, turn_key
 from harness.scenario.steps.context import FailureKind, StepFailed
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder, TraceFull

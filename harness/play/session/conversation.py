@@ -11,11 +11,11 @@ import anyio
 
 from harness.client.peer import Peer
 from harness.client.target.overrides import merge_tables, placeholder_values, with_overrides
-from harness.client.target.place import RunFolder
 from harness.client.target.profile import Bounds, Profile, fill
+from harness.client.target.run_folders import RunFolder
 from harness.client.transport.base import Transport
 from harness.errors import TargetError, TargetGone
-from harness.model.mcp_desk import McpSettings, serve_mcp_servers
+from harness.model.mcp_hosting import McpSettings, serve_mcp_servers
 from harness.model.mcp_script import McpServer
 from harness.model.model import ScriptedModel
 from harness.model.named_pipes import named_pipes
@@ -25,22 +25,22 @@ from harness.model.tools import ToolRow
 from harness.model.wire.responses import ResponsesEncoder
 from harness.play.hygiene import Hygiene
 from harness.play.run import Run
+from harness.play.scenario_faults import ActiveFaults
 from harness.play.session.connections import ConnectionManager
 from harness.play.session.conversation_context import ConversationContext
 from harness.play.session.servers import RunningServer, Servers
 from harness.play.session.unfinished_turns import may_still_run
-from harness.play.trace_head import header_members
-from harness.play.written_faults import ActiveFaults
+from harness.play.trace_header import header_members
 from harness.protocol.spec.book import Book
-from harness.report.results.starts import StartReason
+from harness.report.results.server_starts import StartReason
 from harness.scenario.ending import TraceEnding, TraceFinisher
 from harness.scenario.faults import FaultEntry
 from harness.scenario.home_files import written_file_mark
 from harness.scenario.loader import Loaded
 from harness.scenario.player import STEP_ERRORS, Cast, StepFailure
+from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.marks import PartialLine, Place
 from harness.trace.names import Renamer
-from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 

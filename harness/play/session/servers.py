@@ -10,17 +10,17 @@ from anyio.abc import TaskGroup
 
 from harness.client.peer import Peer
 from harness.client.target.launch import launch
-from harness.client.target.place import RunFolder
 from harness.client.target.process import ProcessExit, ServerProcess
 from harness.client.target.profile import Bounds, Profile
 from harness.client.target.program import NotStarted
+from harness.client.target.run_folders import RunFolder
 from harness.client.transport.base import Transport
 from harness.errors import TargetError, TargetGone, UsageError
 from harness.play.hygiene import Hygiene
-from harness.play.session.greeting import LATE_ANSWER_HINT, describe_other_id, late_answer
+from harness.play.session.initialize_answers import LATE_ANSWER_HINT, describe_other_id, late_answer
 from harness.play.session.process_watch import ProcessWatch
 from harness.report.results.outcome import Finding
-from harness.report.results.starts import ServerStart, StartReason
+from harness.report.results.server_starts import ServerStart, StartReason
 from harness.scenario.loader import Loaded
 from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.client.target.profile import Profile
-from harness.play.session.greeting import describe_other_id
+from harness.play.session.initialize_answers import describe_other_id
 from harness.play.session.servers import SetupFailed
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import PartialLine

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from harness.report.compare.values import Change, Kind, Run, TracePlace
-from harness.report.results.recorded import ChoiceResult, Sightings, unpack
+from harness.report.results.sightings import ChoiceResult, Sightings, unpack
 
 # Scenarios played by both in which the runs must disagree, to rule out chance.
 MIN_DISAGREEING_SCENARIOS = 3

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from harness.report.compare.values import NO_PLACE, Change, Kind, Run, TracePlace
-from harness.report.results.recorded import unpack, unpack_places
+from harness.report.results.sightings import unpack, unpack_places
 
 
 class ChangeSort(StrEnum):

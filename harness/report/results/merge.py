@@ -23,7 +23,6 @@ from harness.report.results.outcome import (
     ScenarioOutcome,
     broken_must_rules,
 )
-from harness.report.results.recorded import collect_choices, collect_schema
 from harness.report.results.report import (
     Issue,
     PlacementResult,
@@ -34,7 +33,8 @@ from harness.report.results.report import (
     ScenarioResult,
 )
 from harness.report.results.rerun import ReplayCommands, findings_naming_scenario
-from harness.report.results.withheld import mark_inapplicable, withheld_results
+from harness.report.results.sightings import collect_choices, collect_schema
+from harness.report.results.unavailable_capabilities import mark_inapplicable, withheld_results
 from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.race_id import RaceId
 from harness.scenario.surfaces import COMMANDS

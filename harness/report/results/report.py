@@ -5,9 +5,9 @@ from typing import Any
 
 from harness.judge.verdict import Level, Row, Verdict
 from harness.report.results.outcome import SnapshotResult
-from harness.report.results.recorded import ChoicesByPoint, SpokenSchema
 from harness.report.results.rerun_command import Programs
-from harness.report.results.starts import ServerStart
+from harness.report.results.server_starts import ServerStart
+from harness.report.results.sightings import ChoicesByPoint, SpokenSchema
 from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from harness.errors import UsageError
 from harness.report.snapshot.changes import describe_changes, headline
+from harness.report.snapshot.difference_lines import Line, Mark, diff_lines, unified_lines
 from harness.report.snapshot.folder import SnapshotFolder, State, WaitingSnapshot
 from harness.report.snapshot.message import Transcript
-from harness.report.snapshot.sides import Line, Mark, diff_lines, unified_lines
 
 _NARROW = 100
 """The least columns for showing both sides beside each other."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from harness.report.snapshot.changes import headline
+from harness.report.snapshot.difference_lines import unified_lines
 from harness.report.snapshot.folder import State, WaitingSnapshot
 from harness.report.snapshot.review import count_by_state, describe_snapshot, difference_lines
-from harness.report.snapshot.sides import unified_lines
 
 _MAX_DIFFERENCES, _LINES = 50, 60
 """The snapshots that are shown with their difference, and the lines of each."""

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from harness.protocol.values import dig, obj, text
+from harness.scenario.from_trace.item_parts import Conversion
 from harness.scenario.from_trace.story import Story
-from harness.scenario.from_trace.told_items import Conversion
 from harness.trace.frame import Direction, Frame, Kind
 
 _NEEDS_OF_QUESTION: Final = {

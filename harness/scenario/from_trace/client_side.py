@@ -8,13 +8,7 @@ from harness.scenario.client_steps import result_has
 from harness.scenario.from_trace.answers import answer_body, question_of
 from harness.scenario.from_trace.connections import ConnectionNames
 from harness.scenario.from_trace.conversion_state import ConversionState
-from harness.scenario.from_trace.given import TraceHead, waited_for_answer
-from harness.scenario.from_trace.heard import WaitedMessages
-from harness.scenario.from_trace.holding import (
-    is_server_busy,
-    last_message_of_turn,
-    was_interrupted,
-)
+from harness.scenario.from_trace.item_parts import Conversion
 from harness.scenario.from_trace.model_side import ModelSide
 from harness.scenario.from_trace.overlap import (
     GREETING_METHODS,
@@ -24,8 +18,14 @@ from harness.scenario.from_trace.overlap import (
 )
 from harness.scenario.from_trace.references import References
 from harness.scenario.from_trace.settings import SETTINGS, common_settings, setting_of
+from harness.scenario.from_trace.setup import TraceHead, waited_for_answer
 from harness.scenario.from_trace.story import Story, Turn
-from harness.scenario.from_trace.told_items import Conversion
+from harness.scenario.from_trace.turn_state import (
+    is_server_busy,
+    last_message_of_turn,
+    was_interrupted,
+)
+from harness.scenario.from_trace.waited_messages import WaitedMessages
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import (
     Closed,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.scenario.client_steps import MAIN_CONNECTION
-from harness.scenario.from_trace.given import TraceHead
-from harness.scenario.from_trace.told_items import Conversion
+from harness.scenario.from_trace.item_parts import Conversion
+from harness.scenario.from_trace.setup import TraceHead
 
 Step = dict[str, Any]
 

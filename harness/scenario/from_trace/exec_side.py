@@ -5,9 +5,9 @@ import re
 from typing import Any, Final
 
 from harness.scenario.from_trace.exec_story import ExecStory, Process
-from harness.scenario.from_trace.given import TraceHead
+from harness.scenario.from_trace.item_parts import Conversion
 from harness.scenario.from_trace.model_side import ModelSide
-from harness.scenario.from_trace.told_items import Conversion
+from harness.scenario.from_trace.setup import TraceHead
 from harness.trace.marks import Setup, StepBegins
 
 Step = dict[str, Any]

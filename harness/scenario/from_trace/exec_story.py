@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from harness.client.target.profile import ExecProgram
 from harness.protocol.values import arr, dig, obj, text
-from harness.scenario.exec_told import STATUS_OF_END
+from harness.scenario.exec_results import STATUS_OF_END
 from harness.scenario.from_trace.story import PLAN, Product, Story, Turn
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import ProgramEnded, ProgramStarted, TurnRequested

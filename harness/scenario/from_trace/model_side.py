@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.protocol.values import obj, text
+from harness.scenario.from_trace.item_parts import Conversion
 from harness.scenario.from_trace.said_items import is_call, message_text, part_of_output_item
 from harness.scenario.from_trace.story import PLAN, Product, Story, Turn, texts_of
-from harness.scenario.from_trace.told_items import Conversion
 from harness.trace.foreign import TARGET
 from harness.trace.frame import parse
 from harness.trace.marks import CallEnd, ModelCall, ModelEnd

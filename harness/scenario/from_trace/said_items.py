@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from harness.protocol.values import arr, dig, obj, text
+from harness.scenario.from_trace.item_parts import Conversion, command_in_shell
 from harness.scenario.from_trace.story import texts_of
-from harness.scenario.from_trace.told_items import Conversion, command_in_shell
 from harness.trace.frame import parse
 
 _SHELL_TOOLS: Final = ("exec_command", "shell_command", "shell", "local_shell", "container.exec")

@@ -18,7 +18,7 @@ from harness.model.model import ScriptedModel
 from harness.protocol.values import dig, obj, text
 from harness.scenario.client_steps import MAIN_CONNECTION, Answers, result_has
 from harness.scenario.references import UnknownValue, resolve_references
-from harness.scenario.steps.awaited import ANSWER, NO_TARGET, WaitTarget
+from harness.scenario.steps.wait_targets import ANSWER, NO_TARGET, WaitTarget
 from harness.trace.frame import Frame, Kind
 
 

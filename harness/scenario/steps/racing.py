@@ -21,8 +21,8 @@ from harness.scenario.races import (
     ReviveStep,
     SettleStep,
 )
-from harness.scenario.steps.awaited import model_call
 from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
+from harness.scenario.steps.wait_targets import model_call
 from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import RaceActs

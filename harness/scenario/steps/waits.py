@@ -8,14 +8,14 @@ from functools import partial
 from harness.protocol.values import dig, text
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import describe_expected, describe_nearest, has_values
-from harness.scenario.steps.awaited import (
+from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
+from harness.scenario.steps.wait_targets import (
     WaitTarget,
     awaited_notification_kind,
     end_of_turn,
     gate,
     model_call,
 )
-from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import GateOpened
 

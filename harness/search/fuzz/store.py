@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UsageError
-from harness.scenario.written import scenario_text
+from harness.scenario.scenario_text import scenario_text
 from harness.search.fuzz.case import KINDS, Kind, failure_id
 from harness.search.fuzz.sessions.search import FoundFailure
 from harness.search.fuzz.sessions.turns import Json

@@ -31,7 +31,7 @@ from harness.search.mutation.result import Attempt
 from harness.search.mutation.suite import base_of, scenarios_of
 from harness.trace.names import Renamer
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 
 Answer = dict[str, Any]

@@ -3,8 +3,8 @@
 from typing import Any
 
 from harness.protocol.spec.book import Book
+from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.frame import Direction, Frame, Kind, Origin, classify
-from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.surface.base import Topic, Topics
 from harness.trace.views import Conversation
 

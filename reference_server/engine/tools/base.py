@@ -1,6 +1,6 @@
 """The form of a tool, and its context.
 
-Tools have modules of their own; their descriptions for the model are in `offered`.
+Tools have modules of their own; their descriptions for the model are in `tool_definitions`.
 """
 
 from collections.abc import Callable, Mapping

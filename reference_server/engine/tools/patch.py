@@ -18,7 +18,7 @@ from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.patch_journal import journal_of
 from reference_server.engine.policy import Ruling, ruling_on_file_change
 from reference_server.engine.tools.base import ToolContext
-from reference_server.engine.tools.offered import APPLY_PATCH
+from reference_server.engine.tools.tool_definitions import APPLY_PATCH
 from reference_server.engine.work_items import FileWork
 from reference_server.limits import check_path
 from reference_server.patch.apply import PartlyApplied, apply_plan

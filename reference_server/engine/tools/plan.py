@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from harness.protocol.wire.turn import PlanStep, TurnPlanUpdatedNotification
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.tools.base import ToolContext
-from reference_server.engine.tools.offered import UPDATE_PLAN
+from reference_server.engine.tools.tool_definitions import UPDATE_PLAN
 
 Fields = dict[str, Any]
 

@@ -22,8 +22,8 @@ from reference_server.engine.policy import (
 )
 from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.execution import Execution, PreparedCommand
-from reference_server.engine.tools.offered import EXEC_COMMAND
 from reference_server.engine.tools.patch import PatchTool
+from reference_server.engine.tools.tool_definitions import EXEC_COMMAND
 from reference_server.engine.work_items import CommandWork
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.patch.heredoc import heredoc_patch

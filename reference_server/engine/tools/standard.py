@@ -1,15 +1,54 @@
-"""The tools of a server. Their descriptions for the model are in `offered`."""
+"""The tools of a server, with `view_image`, by which the model looks at an image of the disk.
 
+The descriptions for the model are in `tool_definitions`. Source: session-protocol "ThreadItem"
+(imageView).
+"""
+
+from typing import Any
+
+from harness.protocol.wire.item import ImageViewItem
+from reference_server.brief import brief
 from reference_server.config.home import Home
 from reference_server.config.model import Config
-from reference_server.engine.images import LocalImages
+from reference_server.engine.calls import CallError, Output, ToolCall
+from reference_server.engine.images import ImageError, LocalImages, absolute_path
+from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.execution import Execution
-from reference_server.engine.tools.image import ViewImageTool
 from reference_server.engine.tools.patch import PatchTool
 from reference_server.engine.tools.plan import PlanTool
 from reference_server.engine.tools.shell import ShellTool
+from reference_server.engine.tools.tool_definitions import VIEW_IMAGE
 from reference_server.engine.tools.toolbox import Toolbox
 from reference_server.sandbox.sandbox import Sandbox
+
+Fields = dict[str, Any]
+
+
+class ViewImageTool:
+    """Sends an image file to the model."""
+
+    name = VIEW_IMAGE
+
+    def __init__(self, images: LocalImages) -> None:
+        self._images = images
+
+    async def run(self, call: ToolCall, context: ToolContext) -> Output:
+        """Read the file and show an imageView item; none if it cannot be read.
+
+        Raises CallError, OSError.
+        """
+        path = call.arguments().get("path")
+        if not isinstance(path, str) or not path:
+            raise CallError("view_image: `path` must be the path of a file")
+        full_path = absolute_path(context.settings.cwd, path)
+        try:
+            part = await self._images.image_part(full_path, context.settings, context.image_budget)
+        except ImageError as error:
+            raise CallError(f"view_image: failed to read {brief(full_path)}: {error}") from None
+        item = ImageViewItem(id=context.thread.new_item_id(), path=full_path)
+        context.log.start_item(item)
+        context.log.complete_item(item)
+        return [part]
 
 
 def standard_tools(home: Home, config: Config, sandbox: Sandbox, images: LocalImages) -> Toolbox:

@@ -1,6 +1,6 @@
 """Finding the tool that carries out a call.
 
-To add a tool: a module beside this one, its line in `standard`, its entry in `offered`.
+To add a tool: a module beside this one, its line in `standard`, its entry in `tool_definitions`.
 """
 
 from collections.abc import Iterable

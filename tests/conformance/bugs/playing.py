@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.judge.verdict import Level, Verdict
 from harness.play.config import configure
-from harness.play.repeat import Repeats
+from harness.play.repeats import Repeats
 from harness.play.worker_session import WorkerSession
 from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.bundled import bundled_scenario

@@ -8,7 +8,7 @@ from turns import CONFIG, Fields, play
 
 from harness.protocol.wire.settings import WorkspaceWrite
 from reference_server.agent_exec.ending import NotBegun
-from reference_server.agent_exec.setting import resumed_settings
+from reference_server.agent_exec.run_config import resumed_settings
 from reference_server.config.home import Home
 from reference_server.settings import ThreadSettings, sandbox_policy
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from runs import scenario
 
-from harness.model.of_scenario import scripted_model_of
+from harness.model.scenario_model import scripted_model_of
 from harness.scenario.loader import load_scenario
 from reference_server.agent_exec.ending import Interruption
 from reference_server.agent_exec.run import Job, run_job

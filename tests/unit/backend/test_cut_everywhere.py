@@ -15,11 +15,11 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.model.asks import WebSearch, WebSearchBody
 from harness.model.gates import Gates
 from harness.model.parts import Disconnect, UsageBody
-from harness.model.play import Performance, StreamCut
+from harness.model.performance import Performance, StreamCut
 from harness.model.script import ModelStep
+from harness.model.tool_parts import WebSearch, WebSearchBody
 from harness.model.tools import BUILT_IN_ROWS, ChosenTool, OfferedTool
 from harness.model.wire.responses import ResponsesEncoder, ResponsesStream
 from harness.scenario.bundled import bundled_folder

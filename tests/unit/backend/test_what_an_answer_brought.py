@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from harness.model.model import ScriptedModel
-from harness.model.play import MAX_TEXT_CHARACTERS, StreamCut
+from harness.model.performance import MAX_TEXT_CHARACTERS, StreamCut
 from harness.model.script import ModelStep
 from harness.model.tools import BUILT_IN_ROWS
 from harness.model.wire.responses import ResponsesEncoder

@@ -79,7 +79,10 @@ def test_reasons_of_starts_are_the_reports_where_it_has_them() -> None:
             ["/x/harness/judge/rules/turns/order.py:f", "/x/harness/judge/judge.py:judge"],
             causes.JUDGING,
         ),
-        (["/x/harness/scenario/spelling.py:f", "/x/harness/scenario/loader.py:load"], "collection"),
+        (
+            ["/x/harness/scenario/spelling_checks.py:f", "/x/harness/scenario/loader.py:load"],
+            "collection",
+        ),
         (["/x/harness/scenario/ending.py:run", "/x/asyncio/events.py:_run"], causes.PLAYING),
         (
             [

@@ -14,12 +14,12 @@ from harness.errors import UsageError
 from harness.faults.base import all_faults
 from harness.judge.rules.discovery import client_rules
 from harness.judge.verdict import Verdict
-from harness.report.jsonform import to_plain
+from harness.report.json_form import to_plain
 from harness.report.results.merge import merge
 from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.report.results.report import Report
 from harness.trace.store import load, save
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from tests.unit.results.outcomes import BOOK, ONCE, RULES, failed, outcome, passed, report_of
 
 GOOD = Path(__file__).parents[3] / "fixtures" / "traces" / "good"

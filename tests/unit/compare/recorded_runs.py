@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.judge.ledger.observing import Sighting
 from harness.judge.ledger.record import Record
+from harness.judge.ledger.trace_observer import Sighting
 from harness.judge.verdict import Level, Row, Verdict
 from harness.report.compare.values import Run
 from harness.report.results.outcome import ScenarioOutcome

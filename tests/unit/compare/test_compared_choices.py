@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.judge.ledger.observing import Sighting
 from harness.judge.ledger.record import Record
-from harness.report.compare.between import compare
+from harness.judge.ledger.trace_observer import Sighting
 from harness.report.compare.choices import MIN_DISAGREEING_SCENARIOS
+from harness.report.compare.comparison import compare
 from harness.report.compare.text import text_lines
 from harness.report.compare.values import Comparison, Kind, TracePlace
 from harness.report.results.outcome import ScenarioOutcome

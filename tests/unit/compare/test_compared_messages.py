@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from harness.judge.ledger.message_schema import MessageCollector, Messages
 from harness.judge.ledger.record import Record
-from harness.judge.ledger.spoken import MessageCollector, Messages
-from harness.report.compare.between import compare
+from harness.report.compare.comparison import compare
 from harness.report.compare.schemas import CLIENT_EFFECTS, ChangeSort
 from harness.report.compare.values import Change, Comparison, Kind
 from harness.report.results.outcome import ScenarioOutcome

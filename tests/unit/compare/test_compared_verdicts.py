@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Level, Verdict
-from harness.report.compare.between import compare
+from harness.report.compare.comparison import compare
 from harness.report.compare.values import Comparison, Kind, TracePlace
 from harness.report.results.outcome import Finding
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run

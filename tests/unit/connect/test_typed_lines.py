@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.cli.connect.completing import LineCompleter
+from harness.cli.connect.completion import LineCompleter
 from harness.cli.connect.fields import Fields
+from harness.cli.connect.line_parser import Answer, Command, Raw, Request, params_of, parse_line
 from harness.cli.connect.line_place import LinePlace, line_place
-from harness.cli.connect.words import Answer, Command, Raw, Request, params_of, parse_line
 from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
 

@@ -12,7 +12,7 @@ import pytest
 from harness.judge.verdict import Level
 from harness.protocol.spec.loading import load_book
 from harness.search.fuzz.sessions import search
-from harness.search.fuzz.sessions.following import MAX_SHRINK_SECONDS, MIN_SHRINK_SECONDS, Small
+from harness.search.fuzz.sessions.confirm import MAX_SHRINK_SECONDS, MIN_SHRINK_SECONDS, Small
 from harness.search.fuzz.sessions.play import Played, Problem
 from harness.search.fuzz.sessions.search import FoundFailure, Searcher
 

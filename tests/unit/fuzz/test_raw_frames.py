@@ -6,7 +6,7 @@ import pytest
 
 from harness.scenario.client_steps import SendRaw
 from harness.scenario.loader import load_text
-from harness.scenario.written import scenario_text
+from harness.scenario.scenario_text import scenario_text
 from harness.search.fuzz.frames import frame_document
 from harness.search.fuzz.sessions.chooser import seeded_chooser
 

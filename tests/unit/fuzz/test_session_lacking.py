@@ -11,9 +11,9 @@ from harness.play.run import Run
 from harness.scenario.player import FailureKind, StepFailure
 from harness.search.fuzz.sessions.chains import generate_document
 from harness.search.fuzz.sessions.chooser import seeded_chooser
-from harness.search.fuzz.sessions.lacking import proves_missing, shown_features, unasked_policy
 from harness.search.fuzz.sessions.session import Offers, approvals_under
 from harness.search.fuzz.sessions.turns import COMMAND
+from harness.search.fuzz.sessions.unsupported import proves_missing, shown_features, unasked_policy
 from harness.trace.marks import StepBegins
 from harness.trace.trace import End
 from tests.rules.traces import TURN, Talk, command

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.protocol.spec.loading import load_book
-from harness.search.fuzz.inputs import input_document, mark_deliberate
+from harness.search.fuzz.documents import input_document, mark_deliberate
 from harness.search.fuzz.params import Request
 from harness.search.fuzz.sessions.shrinking import FailurePoint, shrink_document
 

@@ -14,7 +14,7 @@ from harness.client.target.profile import load_profile
 from harness.judge.ledger.record import Record, record_trace
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import load_any
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "traces" / "real-0.107.0"
 BOOK = load_book()

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.ledger.discovery import all_observers
-from harness.judge.ledger.observing import BROKEN
 from harness.judge.ledger.record import Record, record_trace
+from harness.judge.ledger.trace_observer import BROKEN, all_observers
 from harness.protocol.spec.loading import load_book
 from harness.trace.names import Renamer
 from harness.trace.store import load
-from harness.trace.surface.known import SURFACES, classify_of
+from harness.trace.surface.registry import SURFACES, classify_of
 
 
 def beginning(path: Path) -> str:

@@ -11,8 +11,8 @@ from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
 from harness.scenario.bundled import bundled_ids, bundled_ids_on
 from harness.search.mutation import campaign as campaigns
-from harness.search.mutation.campaign import Campaign
-from harness.search.mutation.occasions import (
+from harness.search.mutation.campaign import (
+    Campaign,
     choose_first_scenarios,
     covering_scenarios,
     known_occasions,

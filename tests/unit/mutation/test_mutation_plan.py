@@ -16,7 +16,7 @@ from harness.search.mutation.plan import (
     put_into_traces,
 )
 from harness.trace.store import load
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 
 GOOD = Path("fixtures/traces/good")

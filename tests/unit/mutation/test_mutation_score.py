@@ -9,7 +9,7 @@ from harness.cli.commands.mutate import exit_status, sample_faults
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
 from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
-from harness.search.mutation.telling import lines
+from harness.search.mutation.result_text import lines
 
 KILLED, SURVIVED, MASKED, NOT_APPLIED = (
     Outcome.KILLED,

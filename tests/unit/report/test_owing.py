@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from harness.judge.ending_known import Decision, Treatment, decide_treatment
 from harness.judge.judge import feed_trace
+from harness.judge.missing_messages import Decision, Treatment, decide_treatment
 from harness.judge.rules.discovery import all_rules
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import read

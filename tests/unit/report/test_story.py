@@ -12,7 +12,7 @@ from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.report.results.report import Issue, Proof, Report, RuleResult
 from harness.report.story import issue_story, rule_story
-from harness.report.wirelines import frame_line
+from harness.report.wire_lines import frame_line
 from harness.trace.frame import Damage, DamageKind, Direction
 from harness.trace.recorder import Recorder
 from harness.trace.store import save

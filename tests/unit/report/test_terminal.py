@@ -4,9 +4,9 @@ import pytest
 
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
-from harness.report.jsonform import from_plain, to_plain
+from harness.report.json_form import from_plain, to_plain
 from harness.report.results.report import Issue, Proof, Report, RuleResult, ScenarioResult
-from harness.report.results.starts import ServerStart, StartReason
+from harness.report.results.server_starts import ServerStart, StartReason
 from harness.report.terminal import summary
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.judge.verdict import Level, Row, Verdict
-from harness.report.jsonform import to_plain
+from harness.report.json_form import to_plain
 from harness.report.markdown import markdown
 from harness.report.requirements import judged_requirements
 from harness.report.results.outcome import (

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.results.recorded import Sightings, pack, pack_places, unpack, unpack_places
+from harness.report.results.sightings import Sightings, pack, pack_places, unpack, unpack_places
 
 PLACES = st.lists(st.integers(0, 500), min_size=1, unique=True).map(sorted)
 

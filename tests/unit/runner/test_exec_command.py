@@ -3,7 +3,7 @@
 import pytest
 
 from harness.client.target.profile import ExecProgram
-from harness.play.agent_exec.command_line import TurnOptions, command_line, prompt_of
+from harness.play.agent_exec.player import TurnOptions, command_line, prompt_of
 from harness.scenario.steps.context import StepFailed
 
 USUAL = {"approvalPolicy": "never", "sandbox": "danger-full-access"}

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from harness.play.lexicon import protocol_lexicon
-from harness.play.trace_head import header_members
+from harness.play.trace_header import header_members
 from harness.scenario.loader import Loaded, load, load_text
 from harness.search.fuzz.sessions.play import load_document
 from harness.trace import store

@@ -10,7 +10,7 @@ import pytest
 
 from harness.client.target.profile import builtin_names, load_profile
 from harness.errors import UsageError
-from harness.model.asks import McpCall, ViewImage
+from harness.model.tool_parts import McpCall, ViewImage
 from harness.model.tools import VALUES_OF_INTENT, intent_of
 from harness.play.config import configure
 from harness.play.name_checks import check_profile

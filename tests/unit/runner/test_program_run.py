@@ -10,7 +10,7 @@ from harness.play.program_run import Program, run_program
 from harness.trace.frame import Frame
 from harness.trace.marks import ProgramEnded
 from harness.trace.recorder import Recorder
-from harness.trace.surface.known import classify_of
+from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import End, Header
 

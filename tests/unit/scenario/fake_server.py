@@ -16,7 +16,7 @@ from anyio.abc import ByteStream
 from harness.client.peer import Peer
 from harness.client.transport.jsonl import LineSplitter
 from harness.client.transport.streams import LineTransport, memory_pair
-from harness.trace.owed_on_connections import ConnectionLedgers
+from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.recorder import Recorder
 
 Json = dict[str, Any]

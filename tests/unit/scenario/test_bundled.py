@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from harness.client.target.profile import load_profile
-from harness.model.asks import Run
 from harness.model.parts import Part
 from harness.model.script import ModelStep
+from harness.model.tool_parts import Run
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import obj
 from harness.scenario.bundled import bundled_folder

@@ -17,9 +17,9 @@ from harness.client.transport.streams import LineTransport
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.ending import POLL_SECONDS, QUIET_SECONDS, TraceEnding, TraceFinisher
+from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.frame import Kind
 from harness.trace.marks import Closed, ModelCall, Settled
-from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.trace import End
 
 from .fake_server import (

@@ -27,9 +27,9 @@ from harness.scenario.loader import (
     load,
     load_all,
 )
-from harness.scenario.named import named_files, scenarios_by_name
 from harness.scenario.parts import MAX_VALUES
-from harness.scenario.written import scenario_text
+from harness.scenario.scenario_names import named_files, scenarios_by_name
+from harness.scenario.scenario_text import scenario_text
 from harness.scenario.yaml12 import parse
 
 TABLE = """\

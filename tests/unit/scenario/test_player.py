@@ -13,8 +13,8 @@ from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Player, StepFailure
-from harness.scenario.steps.awaited import ANSWER
 from harness.scenario.steps.context import FailureKind
+from harness.scenario.steps.wait_targets import ANSWER
 from harness.trace.marks import Setup, StepBegins
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected

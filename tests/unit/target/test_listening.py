@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from harness.client.target.connecting import free_address
 from harness.client.target.launch import launch
-from harness.client.target.place import RunFolder
 from harness.client.target.process import ServerProcess, start
 from harness.client.target.profile import Bounds, Listening, Profile, parse_profile
-from harness.client.target.ready import free_address
+from harness.client.target.run_folders import RunFolder
 from harness.client.transport.connect import check_address
 from harness.errors import TargetError, TargetGone, UsageError
 

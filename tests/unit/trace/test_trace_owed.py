@@ -1,8 +1,8 @@
 """What is owed: opened by one message, met by another, on each connection for itself."""
 
+from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.marks import Closed, ModelCall, StepBegins
-from harness.trace.owed import ObligationKind
-from harness.trace.owed_on_connections import ConnectionLedgers
+from harness.trace.obligations import ObligationKind
 from harness.trace.trace import Mark
 from tests.rules.case import opened, running
 from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_object, turn_object

@@ -4,7 +4,7 @@
 from collections import Counter
 
 from harness.judge.base import Outcomes, Violation, Witness, on_mark, rule
-from harness.judge.rules.shared.streams import (
+from harness.judge.rules.shared.process_events import (
     StreamRule,
     event,
     item_of,
@@ -13,7 +13,7 @@ from harness.judge.rules.shared.streams import (
     model_marks_of,
     turn_request_of,
 )
-from harness.judge.rules.shared.told_elsewhere import (
+from harness.judge.rules.shared.session_reports import (
     MESSAGE,
     compared_item_types,
     format_counts,

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from harness.judge.base import Outcome, Outcomes, Violation, Witness, on_mark, rule
-from harness.judge.rules.shared.streams import (
+from harness.judge.rules.shared.process_events import (
     StreamRule,
     event,
     item_of,

@@ -5,7 +5,13 @@ The text gives items no id, so only items that have one can be tracked.
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Witness, listen, rule
-from harness.judge.rules.shared.streams import StreamRule, event, item_of, item_subject, member
+from harness.judge.rules.shared.process_events import (
+    StreamRule,
+    event,
+    item_of,
+    item_subject,
+    member,
+)
 from harness.judge.rules.shared.violations import unexpected_member
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame

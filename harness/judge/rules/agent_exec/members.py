@@ -7,7 +7,13 @@ Members that the tables do not list are free everywhere, and so are the words of
 from collections.abc import Iterator, Sequence
 
 from harness.judge.base import Outcomes, Violation, Witness, listen, rule
-from harness.judge.rules.shared.streams import StreamRule, event, item_of, item_subject, member
+from harness.judge.rules.shared.process_events import (
+    StreamRule,
+    event,
+    item_of,
+    item_subject,
+    member,
+)
 from harness.judge.rules.shared.violations import Member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.exec_events import MemberRow, exec_events

@@ -2,7 +2,12 @@
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Violation, Witness, listen, on_mark, rule
-from harness.judge.rules.shared.streams import StreamRule, item_subject, member, turn_request_of
+from harness.judge.rules.shared.process_events import (
+    StreamRule,
+    item_subject,
+    member,
+    turn_request_of,
+)
 from harness.judge.rules.shared.violations import unexpected_member
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame

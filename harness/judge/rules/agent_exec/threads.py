@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from harness.judge.base import Outcome, Outcomes, Violation, Witness, listen, on_mark, rule
-from harness.judge.rules.shared.streams import (
+from harness.judge.rules.shared.process_events import (
     StreamRule,
     event,
     member,

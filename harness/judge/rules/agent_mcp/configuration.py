@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.judge.base import Outcome, Outcomes, Witness, listen, rule
-from harness.judge.rules.agent_mcp.adding import AdditionRule
+from harness.judge.rules.agent_mcp.add import AdditionRule
 from harness.judge.rules.shared.mcp_runs import (
     HTTP,
     NAME,

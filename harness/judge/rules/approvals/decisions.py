@@ -12,7 +12,7 @@ from harness.judge.rules.shared.approval_queries import (
     asks_for_network,
     question_item,
 )
-from harness.judge.rules.shared.carried_out import (
+from harness.judge.rules.shared.execution_evidence import (
     DIFF,
     exit_code,
     had_output_before,
@@ -20,7 +20,7 @@ from harness.judge.rules.shared.carried_out import (
     prints_expected_output,
     shows_change,
 )
-from harness.judge.rules.shared.settings_in_force import PolicyMonitor
+from harness.judge.rules.shared.policies import PolicyMonitor
 from harness.judge.rules.shared.view_queries import is_own_turn, item_in
 from harness.judge.rules.shared.violations import Member, member, unexpected_member, wrong
 from harness.judge.verdict import Level

@@ -16,14 +16,14 @@ from harness.judge.rules.shared.approval_queries import (
     OPERATIONS,
     question_item,
 )
-from harness.judge.rules.shared.carried_out import (
+from harness.judge.rules.shared.execution_evidence import (
     DIFF,
     exit_code,
     had_output_before,
     is_only_writer,
     shows_change,
 )
-from harness.judge.rules.shared.settings_in_force import PolicyMonitor, policy_of
+from harness.judge.rules.shared.policies import PolicyMonitor, policy_of
 from harness.judge.rules.shared.view_queries import began_here, item_in, request_subject
 from harness.judge.rules.shared.violations import absent, member, unexpected_member, wrong
 from harness.judge.verdict import Level

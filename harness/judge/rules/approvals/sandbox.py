@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
-from harness.judge.rules.messages.known_words import (
+from harness.judge.rules.messages.listed_words import (
     CHANGING_METHODS,
     is_idle,
     is_plain_text,
     params_without,
 )
-from harness.judge.rules.shared.settings_in_force import PolicyMonitor
+from harness.judge.rules.shared.policies import PolicyMonitor
 from harness.judge.rules.shared.view_queries import is_failure, item_in, request_subject
 from harness.judge.rules.shared.violations import (
     member,

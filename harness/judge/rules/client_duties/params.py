@@ -16,8 +16,8 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.rules.messages.shapes import judge_payload, payload_of
+from harness.judge.rules.shared.earlier_texts import server_sent_before
 from harness.judge.rules.shared.skill_listings import LIST, WRITE
-from harness.judge.rules.shared.told_before import server_sent_before
 from harness.judge.rules.shared.view_queries import request_subject
 from harness.judge.rules.shared.violations import member, wrong
 from harness.judge.verdict import Level

@@ -2,7 +2,7 @@
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Side, Witness, on, on_answer, on_sent, rule
-from harness.judge.rules.shared.told_before import server_sent_before
+from harness.judge.rules.shared.earlier_texts import server_sent_before
 from harness.judge.rules.shared.view_queries import request_subject
 from harness.judge.rules.shared.violations import member, wrong
 from harness.judge.verdict import Level

@@ -20,8 +20,8 @@ from harness.protocol.spec.machines import ITEM
 from harness.protocol.values import dig, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.obligations import Obligation, ObligationKind
 from harness.trace.order import came_before
-from harness.trace.owed import Obligation, ObligationKind
 from harness.trace.views import ItemView
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, rule
-from harness.judge.rules.shared.printed_output import script_of
+from harness.judge.rules.shared.predicted_output import script_of
 from harness.judge.rules.shared.view_queries import item_in, same_folder
 from harness.judge.rules.shared.violations import different, member, wrong
 from harness.judge.verdict import Level

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on, rule
 from harness.judge.rules.items.deltas import LARGE_OUTPUT_CHARACTERS, OUTPUT_DELTA, joined_text
-from harness.judge.rules.model.news import EndOfTraceRule
-from harness.judge.rules.shared.printed_output import Output, count_lines, predict_output, script_of
+from harness.judge.rules.model.notifications import EndOfTraceRule
+from harness.judge.rules.shared.predicted_output import (
+    Output,
+    count_lines,
+    predict_output,
+    script_of,
+)
 from harness.judge.rules.shared.turn_calls import TurnCalls
 from harness.judge.rules.shared.view_queries import item_in
 from harness.judge.rules.shared.violations import absent, member, wrong

@@ -29,8 +29,8 @@ from harness.protocol.values import MISSING, dig, obj, text
 from harness.trace.correlation import as_id, same_id
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.obligations import ObligationKind
 from harness.trace.order import frames_before
-from harness.trace.owed import ObligationKind
 
 # The methods of such rows are not operations of the text, or not stable.
 _NOT_BINDING = ("silent", "under-development")

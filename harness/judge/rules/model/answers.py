@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on, on_sent, rule
 from harness.judge.rules.items.deltas import join_surrogates
-from harness.judge.rules.model.news import EndOfTraceRule, broke_off
+from harness.judge.rules.model.notifications import EndOfTraceRule, broke_off
 from harness.judge.rules.shared.state_tracking import FAILED
 from harness.judge.rules.shared.turn_calls import TurnCalls, is_completed
 from harness.judge.rules.shared.view_queries import item_in, turn_in

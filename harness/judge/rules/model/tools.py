@@ -7,7 +7,7 @@ It uses the marks of the scripted model, which calls only offered tools.
 from collections.abc import Iterator
 
 from harness.judge.base import Outcome, Outcomes, Witness, on_kind, rule
-from harness.judge.rules.model.news import EndOfTraceRule
+from harness.judge.rules.model.notifications import EndOfTraceRule
 from harness.judge.rules.shared.turn_calls import TurnCalls, is_completed
 from harness.judge.rules.shared.view_queries import item_in
 from harness.judge.rules.shared.violations import absent, member

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.judge.base import Outcomes, Violation, Witness, rule
 from harness.judge.rules.shared.sdk_turns import SdkRule, model_ends
-from harness.judge.rules.shared.told_elsewhere import (
+from harness.judge.rules.shared.session_reports import (
     MESSAGE,
     compared_item_types,
     format_counts,

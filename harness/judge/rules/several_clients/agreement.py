@@ -4,7 +4,7 @@
 from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, rule
-from harness.judge.rules.shared.all_clients import AllClients, item_name_of
+from harness.judge.rules.shared.client_index import AllClients, item_name_of
 from harness.judge.rules.shared.violations import different, member
 from harness.judge.verdict import Level
 from harness.protocol.values import dig, obj, text

@@ -5,10 +5,10 @@ The text does not say who is asked, one client or each, and whose answer counts.
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcome, Outcomes, Violation, Witness, on, rule
-from harness.judge.rules.shared.all_clients import AllClients, ItemName, Question, item_name_of
 from harness.judge.rules.shared.approval_queries import APPROVING, DENYING, asks_for_network
-from harness.judge.rules.shared.carried_out import had_output_before
-from harness.judge.rules.shared.settings_in_force import PolicyMonitor
+from harness.judge.rules.shared.client_index import AllClients, ItemName, Question, item_name_of
+from harness.judge.rules.shared.execution_evidence import had_output_before
+from harness.judge.rules.shared.policies import PolicyMonitor
 from harness.judge.rules.shared.view_queries import describe_silence, item_in, request_subject
 from harness.judge.rules.shared.violations import absent, member, wrong
 from harness.judge.verdict import Level

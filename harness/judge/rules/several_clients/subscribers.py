@@ -17,6 +17,7 @@ from harness.judge.base import (
     on_harness_message,
     rule,
 )
+from harness.judge.rules.shared.live_turns import LiveTurns
 from harness.judge.rules.shared.subscriptions import (
     UNSUBSCRIBE,
     Exchanges,
@@ -24,7 +25,6 @@ from harness.judge.rules.shared.subscriptions import (
     followers,
     thread_of_request,
 )
-from harness.judge.rules.shared.told_turns import LiveTurns
 from harness.judge.rules.shared.view_queries import began_here, describe_silence
 from harness.judge.rules.shared.violations import absent, member, unexpected_member
 from harness.judge.verdict import Level

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from harness.judge.base import Monitor
-from harness.judge.rules.shared.streams import item_of as item_of_event
+from harness.judge.rules.shared.process_events import item_of as item_of_event
 from harness.judge.rules.shared.turn_calls import is_completed
 from harness.judge.rules.shared.view_queries import item_in
 from harness.judge.rules.shared.violations import Member, root_member

@@ -28,7 +28,7 @@ from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.owed import ObligationKind
+from harness.trace.obligations import ObligationKind
 
 # Unix seconds reach this in the year 5138; milliseconds passed it in 1973.
 MILLISECONDS_FROM = 1e11

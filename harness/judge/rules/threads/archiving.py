@@ -8,9 +8,9 @@ may be about any thread.
 from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
+from harness.judge.rules.shared.announced_requests import AnnouncedRequests
 from harness.judge.rules.shared.empty_replies import empty_reply
 from harness.judge.rules.shared.subscriptions import Exchanges, thread_of_request
-from harness.judge.rules.shared.telling_requests import AnnouncedRequests
 from harness.judge.rules.shared.view_queries import is_failure
 from harness.judge.rules.shared.violations import member, wrong
 from harness.judge.verdict import Level

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on_answer, rule
-from harness.judge.rules.shared.cut_off import CutOff
+from harness.judge.rules.shared.cut_off_turns import CutOff
 from harness.judge.rules.shared.view_queries import is_failure, item_in
 from harness.judge.rules.shared.violations import (
     absent,

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.judge.rules.shared.live_turns import LiveTurns
 from harness.judge.rules.shared.state_tracking import COMPLETED
 from harness.judge.rules.shared.stored_turns import Rollbacks, compare_turn, stored_turns
-from harness.judge.rules.shared.told_turns import LiveTurns
 from harness.judge.rules.shared.view_queries import connection_suffix, describe_silence
 from harness.judge.rules.shared.violations import Member, member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.owed import ObligationKind
+from harness.trace.obligations import ObligationKind
 from harness.trace.views import TurnView
 
 FORK = "thread/fork"

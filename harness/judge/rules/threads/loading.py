@@ -9,6 +9,7 @@ thread/closed is not shown: a message without a thread id may be about any threa
 from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
+from harness.judge.rules.shared.announced_requests import AnnouncedRequests
 from harness.judge.rules.shared.subscriptions import (
     UNSUBSCRIBE,
     Exchanges,
@@ -16,7 +17,6 @@ from harness.judge.rules.shared.subscriptions import (
     followers,
     thread_of_request,
 )
-from harness.judge.rules.shared.telling_requests import AnnouncedRequests
 from harness.judge.rules.shared.view_queries import is_failure, request_subject
 from harness.judge.rules.shared.violations import member, unexpected_member, wrong
 from harness.judge.verdict import Level

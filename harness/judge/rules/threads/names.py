@@ -8,9 +8,9 @@ sends. The Thread of the text has no member for it either.
 from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
+from harness.judge.rules.shared.announced_requests import AnnouncedRequests
 from harness.judge.rules.shared.empty_replies import empty_reply
 from harness.judge.rules.shared.subscriptions import Exchanges, thread_of_request
-from harness.judge.rules.shared.telling_requests import AnnouncedRequests
 from harness.judge.rules.shared.view_queries import is_failure, thread_members, threads_in
 from harness.judge.rules.shared.violations import Member, different
 from harness.judge.verdict import Level

@@ -8,9 +8,9 @@ before it was sent are expected in the answer.
 from collections.abc import Iterator
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
+from harness.judge.rules.shared.live_turns import LiveTurns
 from harness.judge.rules.shared.state_tracking import COMPLETED
 from harness.judge.rules.shared.stored_turns import MAX_IDS, Rollbacks, compare_turn, stored_turns
-from harness.judge.rules.shared.told_turns import LiveTurns
 from harness.judge.rules.shared.view_queries import opened_here, turns_completed_before
 from harness.judge.rules.shared.violations import member, unexpected_member, wrong
 from harness.judge.verdict import Level

@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.judge.rules.shared.live_turns import LiveTurns
 from harness.judge.rules.shared.state_tracking import COMPLETED
-from harness.judge.rules.shared.told_turns import LiveTurns
 from harness.judge.rules.shared.view_queries import RequestsOfAllClients, is_failure
 from harness.judge.rules.shared.violations import member, refusal_member, unexpected_member, wrong
 from harness.judge.verdict import Level

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer, rule
+from harness.judge.rules.shared.live_turns import LiveTurns
 from harness.judge.rules.shared.state_tracking import COMPLETED
 from harness.judge.rules.shared.stored_turns import MAX_IDS, compare_messages, stored_turns
-from harness.judge.rules.shared.told_turns import LiveTurns
 from harness.judge.rules.shared.view_queries import RequestsOfAllClients, is_failure
 from harness.judge.rules.shared.violations import member
 from harness.judge.verdict import Level

@@ -37,8 +37,8 @@ from harness.protocol.values import MISSING, dig, obj, text
 from harness.trace.correlation import Correlation
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
+from harness.trace.obligations import Obligation, ObligationKind
 from harness.trace.order import came_before
-from harness.trace.owed import Obligation, ObligationKind
 from harness.trace.views import OPENING_METHODS, TurnView, turns_of
 
 

@@ -4,5 +4,5 @@ A case is a scenario document: the plain value of a `*.scenario.yaml` file, so t
 shrinking and storing it need nothing else. Modules: `turns` (the model's side of a turn), `plan`
 (the state of a session while its steps are drawn), `session` (the choice of the next step),
 `actions` (the steps), `chains` (several in a row), `play` (one document played and judged),
-`habits` and `looks` (checks beyond the rules), `shrinking`, `search` (documents from one seed).
+`habits` and `checks` (checks beyond the rules), `shrinking`, `search` (documents from one seed).
 """

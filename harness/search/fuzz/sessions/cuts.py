@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from harness.protocol.values import arr, obj, text
 from harness.scenario.loader import load_text
-from harness.scenario.written import scenario_text
+from harness.scenario.scenario_text import scenario_text
 from harness.scenario.yaml12 import ScenarioError
 from harness.search.fuzz import smaller_params
 from harness.search.fuzz.sessions.turns import Json

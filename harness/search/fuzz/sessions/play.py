@@ -16,7 +16,7 @@ from harness.scenario.client_steps import RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, Loc, Place
-from harness.search.fuzz.sessions.looks import Output, find_observations, step_at
+from harness.search.fuzz.sessions.checks import Output, find_observations, step_at
 from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json
 from harness.trace.correlation import Correlation
 from harness.trace.surfaces import SESSION

@@ -20,10 +20,7 @@ from harness.protocol.values import obj
 from harness.search.fuzz.causes import Causes
 from harness.search.fuzz.sessions.chains import draw_session
 from harness.search.fuzz.sessions.chooser import Chooser
-from harness.search.fuzz.sessions.cuts import split_step
-from harness.search.fuzz.sessions.demands import add_demands
-from harness.search.fuzz.sessions.features import blamed_feature, feature_at
-from harness.search.fuzz.sessions.following import (
+from harness.search.fuzz.sessions.confirm import (
     MAX_SHRINK_SECONDS,
     MAX_STEP_SECONDS,
     MIN_SHRINK_SECONDS,
@@ -31,20 +28,23 @@ from harness.search.fuzz.sessions.following import (
     make_small,
     shrinking_within,
 )
+from harness.search.fuzz.sessions.cuts import split_step
+from harness.search.fuzz.sessions.expectations import add_demands
+from harness.search.fuzz.sessions.features import blamed_feature, feature_at
 from harness.search.fuzz.sessions.guidance import Corpus
 from harness.search.fuzz.sessions.habits import Habits
-from harness.search.fuzz.sessions.lacking import (
-    policy_at,
-    proves_missing,
-    shown_features,
-    unasked_policy,
-)
 from harness.search.fuzz.sessions.lanes import Lanes, further_benches
 from harness.search.fuzz.sessions.novelty import DRAWN_PER_PLAYED, Meeting, choose_novel
 from harness.search.fuzz.sessions.play import Played, Problem, play
 from harness.search.fuzz.sessions.session import FEATURES, Offers, approvals_under
 from harness.search.fuzz.sessions.shrinking import SMALL_CASE_STEPS
 from harness.search.fuzz.sessions.turns import Json
+from harness.search.fuzz.sessions.unsupported import (
+    policy_at,
+    proves_missing,
+    shown_features,
+    unasked_policy,
+)
 from harness.search.fuzz.smaller_params import Mark
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind

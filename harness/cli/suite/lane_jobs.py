@@ -1,0 +1,146 @@
+"""The items of a pytest session as jobs of lanes (`harness.play.lanes`)."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from harness.cli.suite.items import RaceItem, ScenarioItem
+from harness.play.config import Config
+from harness.play.interruption import Interruption
+from harness.play.knowledge import Knowledge
+from harness.play.lanes import Job, Lanes, LaneWaits, Outcome
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.report.results.server_starts import ServerStart
+from harness.scenario.loader import Loaded
+from harness.scenario.model import Action
+from harness.scenario.race_id import RaceId
+
+PlayScenario = Callable[[WorkerSession, Loaded, bool, ScenarioOutcome | None], ScenarioOutcome]
+
+
+class Laning:
+    """Plays the items of one process. `play` plays one scenario in a session.
+
+    `lanes` is their number, 0 to choose it by the processors.
+    """
+
+    def __init__(
+        self,
+        pytest_config: pytest.Config,
+        config: Config,
+        interruption: Interruption,
+        *,
+        worker: str,
+        lanes: int,
+        play: PlayScenario,
+    ) -> None:
+        self._pytest = pytest_config
+        self._config = config
+        self._worker = worker
+        self._play = play
+        self._knowledge = Knowledge(config.profile)
+        self._items: list[pytest.Item] = []
+        self._lanes = Lanes(
+            lanes,
+            self._session,
+            self._upcoming_jobs,
+            interruption,
+            never_came=self._knowledge.silences.never_came,
+            # A run that stops at a failure does not wait for later ones, and one with a deadline
+            # confirms its failures while there is time.
+            confirms_ahead=not pytest_config.option.maxfail and config.plays.deadline is None,
+        )
+
+    @property
+    def note(self) -> str:
+        """Return a message about scenarios that were played again alone, "" for none."""
+        replayed = self._lanes.replayed
+        if not replayed:
+            return ""
+        return f"lanes: {replayed} of what went wrong beside other scenarios was played again alone"
+
+    @property
+    def starts(self) -> list[ServerStart]:
+        """Return the starts of server processes, with their reasons."""
+        return [start for session in self._lanes.sessions for start in session.starts]
+
+    def plan(self, items: list[pytest.Item]) -> None:
+        """Set the items that will be played, in order."""
+        self._items = items
+
+    def play_scenario(self, loaded: Loaded) -> ScenarioOutcome:
+        """Return the outcome of a scenario. Raises `Interrupted`."""
+        outcome = self._lanes.outcome(self._of_scenario(loaded))
+        if not isinstance(outcome, ScenarioOutcome):
+            raise TypeError(f"{loaded.id}: not the outcome of a scenario")
+        return outcome
+
+    def play_race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
+        """Return the outcome of a race. Raises `Interrupted`."""
+        outcome = self._lanes.outcome(self._of_race(loaded, action, only))
+        if not isinstance(outcome, RaceOutcome):
+            raise TypeError(f"{loaded.id}: not the outcome of a race")
+        return outcome
+
+    def close(self) -> list[Finding]:
+        """End the servers and return the findings outside any scenario."""
+        self._lanes.stop()
+        return [finding for session in self._lanes.sessions for finding in session.close()]
+
+    def _session(self, number: int, waits: LaneWaits) -> WorkerSession:
+        name = self._worker if number == 1 else f"{self._worker}-{number}"
+        return WorkerSession(
+            self._config, worker=name, interruption=waits, knowledge=self._knowledge
+        )
+
+    def _upcoming_jobs(self) -> Iterator[Job]:
+        for item in self._coming_items():
+            if isinstance(item, ScenarioItem):
+                yield self._of_scenario(item.loaded)
+            elif isinstance(item, RaceItem):
+                yield self._of_race(item.loaded, item.action, item.only)
+
+    def _coming_items(self) -> Iterator[pytest.Item]:
+        if not hasattr(self._pytest, "workerinput"):
+            yield from self._items
+            return
+        for index in _queued_indexes(self._pytest):
+            yield self._items[index]
+
+    def _of_scenario(self, loaded: Loaded) -> Job:
+        def play(session: WorkerSession, confirms: bool, earlier: Outcome | None) -> Outcome:
+            of_lane = earlier if isinstance(earlier, ScenarioOutcome) else None
+            return self._play(session, loaded, confirms, of_lane)
+
+        return Job(loaded.id, play, settings_of(loaded))
+
+    def _of_race(self, loaded: Loaded, action: Action, only: str) -> Job:
+        def play(session: WorkerSession, confirms: bool, _: Outcome | None) -> Outcome:
+            return session.race(loaded, action, only, confirms=confirms)
+
+        return Job(str(RaceId(loaded.id, action, only)), play, settings_of(loaded))
+
+
+def settings_of(loaded: Loaded) -> str:
+    """Return the special settings that a scenario needs of its server, "" for none."""
+    scenario = loaded.scenario
+    if scenario.config or scenario.mcp:
+        return f"{scenario.config} {sorted(scenario.mcp)}"
+    return "several clients" if scenario.has_several_clients else ""
+
+
+def _queued_indexes(config: pytest.Config) -> list[int]:
+    """Return the indexes of the items queued for a worker of pytest-xdist.
+
+    This is not a public interface of pytest-xdist: if it changes, nothing is played ahead.
+    """
+    for plugin in config.pluginmanager.get_plugins():
+        queue: Any = getattr(plugin, "torun", None)
+        if queue is None or not hasattr(queue, "lock"):
+            continue
+        with queue.lock() as waiting:
+            indexes = [plugin.nextitem_index, *waiting]
+        return [index for index in indexes if isinstance(index, int)]
+    return []

@@ -1,0 +1,70 @@
+"""Open obligations on each connection of a trace: one ledger for each.
+
+The judge and the end of a live conversation both use it, so that a live conversation and its stored
+trace owe the same.
+"""
+
+from harness.protocol.values import dig, obj, text
+from harness.trace.frame import Direction, Frame
+from harness.trace.marks import Closed, MarkBody
+from harness.trace.obligations import Obligation, ObligationKind, ObligationLedger
+from harness.trace.trace import Mark
+
+
+class ConnectionLedgers:
+    """The ledgers of all connections of a trace. Feed frames and marks once, in recorded order.
+
+    A connection that the harness ended (mark `closed`) owes nothing from there on. One that the
+    server ended keeps its obligations.
+    """
+
+    def __init__(self) -> None:
+        self._ledgers: dict[str, ObligationLedger] = {}
+
+    def ledger_of(self, connection: str) -> ObligationLedger:
+        """Return the ledger of a connection, made when first asked for."""
+        ledger = self._ledgers.get(connection)
+        if ledger is None:
+            ledger = self._ledgers[connection] = ObligationLedger(self._ledgers)
+        return ledger
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        own = self.ledger_of(frame.connection)
+        own.feed(frame)
+        if frame.method == "turn/completed" and frame.direction is Direction.FROM_TARGET:
+            thread_id = text(obj(frame.params).get("threadId"))
+            turn_id = text(dig(frame.params, "turn", "id"))
+            for ledger in self._ledgers.values():
+                if ledger is not own:
+                    ledger.note_turn_end(thread_id, turn_id)
+
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
+        """Take one mark in."""
+        if isinstance(mark.body, Closed):
+            self.ledger_of(mark.body.connection).close()
+        for ledger in self._ledgers.values():
+            ledger.feed_mark(mark)
+
+    def open_obligations(self, *kinds: ObligationKind) -> list[Obligation]:
+        """Return the open obligations of all connections, of these kinds or all, oldest first."""
+        obligations = [
+            item for ledger in self._ledgers.values() for item in ledger.open_obligations(*kinds)
+        ]
+        return sorted(obligations, key=lambda item: item.frame.seq)
+
+    @property
+    def unanswered_questions(self) -> list[Frame]:
+        """Server requests that the harness has not answered."""
+        ledgers = self._ledgers.values()
+        return [question for ledger in ledgers for question in ledger.unanswered_questions]
+
+    @property
+    def is_retrying(self) -> bool:
+        """Return whether an announced retry is pending on any connection."""
+        return any(ledger.is_retrying for ledger in self._ledgers.values())
+
+    @property
+    def has_several(self) -> bool:
+        """Return whether the trace has more than one connection."""
+        return len(self._ledgers) > 1
