@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check rule prove mutate real bugs kills attacks runs wheel readings more hunts race bench status docs clean sandbox bare
+.PHONY: demo test lint check rule prove mutate real bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -82,10 +82,10 @@ readings: $(STAMP) sandbox ## the whole suite on correct servers that chose othe
 	@command -v node > /dev/null || { echo "make readings: the odd server needs node"; exit 1; }
 	@$(BIN)/python -m pytest -q -n 4 -m readings tests/conformance
 
-# One run of pytest collects once, and leaves no core idle at the end of each target.
-more: $(STAMP) sandbox ## what these six targets run, which is all that `make test` leaves out (needs node)
-	@command -v node > /dev/null || { echo "make more: the odd server needs node"; exit 1; }
-	@$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "bugs or kills or attacks or runs or wheel or readings"
+# One run of pytest collects once, and while some tests wait others use the cores.
+all: $(STAMP) $(TYPESCRIPT) sandbox ## `make test` and these six targets, in one run (needs node)
+	@command -v node > /dev/null || { echo "make all: the odd server needs node"; exit 1; }
+	@$(BIN)/python -m pytest -q -n 8 --dist worksteal
 
 hunts: $(STAMP) sandbox ## harness fuzz on ten broken servers, with five seeds each: an hour; SEEDS=1, OTHERS=1
 	@SEEDS="$(SEEDS)" OTHERS="$(OTHERS)" $(BIN)/python -m pytest -q tests/fuzz/hunts.py

@@ -113,6 +113,9 @@ def main(rule_id: str, neighbour: str) -> list[str]:
     _insert(case, _end_of_list(case, "CASES"), CASE.format(**fields))
     for path, part in ((module, "class"), (fault, "fault"), (case, "case")):
         _import(path, NAMES[part])
+    for words in (("check", "--fix", "--select", "I"), ("format",)):
+        command = [sys.executable, "-m", "ruff", *words, "--quiet", module, fault, case]
+        subprocess.run(command, check=True)
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in (module, row, fault, case)
@@ -128,7 +131,7 @@ def _class_name(rule_id: str, module: Path) -> str:
 
 
 def _import(path: Path, names: dict[str, tuple[str, ...]]) -> None:
-    """Import the names that a module lacks, before its first import; ruff sorts them."""
+    """Import the names that a module lacks, before its first import, in any order."""
     text = path.read_text("utf-8")
     tree = ast.parse(text)
     bound = {
@@ -146,8 +149,6 @@ def _import(path: Path, names: dict[str, tuple[str, ...]]) -> None:
     ]
     first = next(node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
     _insert(path, first.lineno - 1, "".join(lines))
-    for words in (("check", "--fix", "--select", "I"), ("format",)):
-        subprocess.run([sys.executable, "-m", "ruff", *words, "--quiet", path], check=True)
 
 
 def _file_with(pattern: str, text: str) -> Path:
