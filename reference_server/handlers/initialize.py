@@ -33,5 +33,7 @@ async def initialize(call: Call, params: InitializeParams) -> None:
         )
     caller = params.client_info
     call.connection.client_name = caller.name if caller else None
-    by = f" ({brief(caller.name)}; {brief(caller.version or 'no version')})" if caller else ""
+    by = ""
+    if caller and caller.name:
+        by = f" ({brief(caller.name)}; {brief(caller.version or 'no version')})"
     call.answer(InitializeResult(user_agent=f"agent/{VERSION} {sys.platform}{by}"))

@@ -17,6 +17,10 @@ EXPLAINED = {
     ),
     # A policy is refused that is not understood: it might allow less.
     "SandboxPolicy.access.type: book open; wire {fullAccess}": "?sandbox-policy.read-only-access",
+    # The text names these members and does not call them required; what is missing allows least.
+    "SandboxPolicy.access: book required; wire optional": "sandbox-policy.details",
+    "SandboxPolicy.networkAccess: book required; wire optional": "sandbox-policy.details",
+    "SandboxPolicy.writableRoots: book required; wire optional": "sandbox-policy.details",
     # What the user set and the server knows, which a client would not learn otherwise.
     "Thread.name: only in the wire": "?rpc.extra-members",
     "Thread.source: only in the wire": "?rpc.extra-members",
@@ -39,6 +43,13 @@ EXPLAINED = {
 DOCUMENTS = {
     "CommandApprovalResult.decision: only the wire takes it": "?approval.amendment-content",
     "SandboxPolicy.access.type: only the book takes it": "?sandbox-policy.read-only-access",
+    **dict.fromkeys(
+        (
+            f"SandboxPolicy.{name}: only the wire takes it"
+            for name in ("type", "access", "networkAccess", "writableRoots")
+        ),
+        "sandbox-policy.details",
+    ),
     # Another server may have members of these names for something else.
     "SkillMetadata.path: only the book takes it": "?rpc.extra-members",
     "SkillMetadata.scope: only the book takes it": "?rpc.extra-members",

@@ -159,7 +159,6 @@ NO_RESULTS: dict[str, dict[str, Any]] = {
     "nothing": {},
     "null": {"result": None},
     "a text": {"result": "vermilion"},
-    "no contentItems": {"result": {"success": True}},
     "no success": {"result": {"contentItems": []}},
     "a word for success": {"result": {"success": "yes", "contentItems": []}},
     "an unknown content": {"result": {"success": True, "contentItems": [{"type": "inputAudio"}]}},
@@ -393,7 +392,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         [{**LOOKUP, "description": "x" * MAX_TOOLS_CHARACTERS}],
         f": has more than {MAX_TOOLS_CHARACTERS:,} characters",
     ),
-    "no schema": ([{"name": "a", "description": "b"}], "[0].inputSchema: Field required"),
+    "no member name": ([{"description": "b"}], "[0].name: Field required"),
 }
 
 

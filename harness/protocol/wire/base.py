@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 Json = Any
 """A JSON value whose shape the protocol leaves open."""
@@ -156,6 +156,18 @@ class WireModel(BaseModel):
         except ValueError:
             # A number that JSON does not have, or half of a surrogate pair.
             return self.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+class NullIsMissing(WireModel):
+    """An object in which a member that is null has its default, as one that is missing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Json) -> Json:
+        if not isinstance(value, dict):
+            return value
+        members = cast("dict[str, Any]", value)
+        return {name: member for name, member in members.items() if member is not None}
 
 
 _put = object.__setattr__

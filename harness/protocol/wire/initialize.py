@@ -10,7 +10,7 @@ from harness.protocol.wire.base import WireModel
 class ClientInfo(WireModel):
     """The calling client."""
 
-    name: str
+    name: str | None = None
     version: str | None = None
     title: str | None = None
 

@@ -1,13 +1,15 @@
 """The settings a thread or a turn runs under: approval policy, sandbox, personality, effort.
 
 What a policy *does* is not here. Source: session-protocol "Enumerations", "SandboxPolicy (object)".
+The table of policies names the members of each type and does not call them required: in what is
+read, a member that is missing or null has the value that allows least. Composed policies have all.
 """
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.base import NullIsMissing, WireModel
 
 ApprovalPolicy = Literal["never", "untrusted", "on-request", "on-failure", "reject"]
 SandboxMode = Literal[
@@ -36,29 +38,31 @@ class DangerFullAccess(WireModel):
     type: Literal["dangerFullAccess"] = "dangerFullAccess"
 
 
-class ReadOnly(WireModel):
+class ReadOnly(NullIsMissing):
     """Reading as `access` says, writing nowhere."""
 
     type: Literal["readOnly"] = "readOnly"
-    access: FullAccess
+    access: FullAccess = FullAccess(type="fullAccess")
 
 
-class WorkspaceWrite(WireModel):
+class WorkspaceWrite(NullIsMissing):
     """Writing in the working directory and the given roots (absolute paths)."""
 
     type: Literal["workspaceWrite"] = "workspaceWrite"
-    writable_roots: list[str]
-    network_access: bool
+    writable_roots: list[str] = Field(default_factory=list[str])
+    network_access: bool = False
 
 
-class ExternalSandbox(WireModel):
-    """The caller provides the sandbox. `networkAccess`: `enabled` is given, the list is open."""
+class ExternalSandbox(NullIsMissing):
+    """The caller provides the sandbox. `networkAccess`: `enabled` is given, the list is open.
+
+    `restricted` is the shipping server's word for none.
+    """
 
     type: Literal["externalSandbox"] = "externalSandbox"
-    network_access: str
+    network_access: str = "restricted"
 
 
 SandboxPolicy = Annotated[
     DangerFullAccess | ReadOnly | WorkspaceWrite | ExternalSandbox, Field(discriminator="type")
 ]
-"""Nothing in it may be left out: what is allowed is said, never guessed."""

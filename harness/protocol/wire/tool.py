@@ -4,11 +4,11 @@ None of it is shown in the document (session-protocol "ThreadItem": internal sha
 shapes are the shipping server's.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from harness.protocol.wire.base import Json, OpenObject, WireModel
+from harness.protocol.wire.base import Json, NullIsMissing, OpenObject, WireModel
 
 
 class McpToolResult(WireModel):
@@ -44,12 +44,15 @@ ToolContent = Annotated[ToolOutput | OpenObject, Field(union_mode="left_to_right
 """The form of that content in a dynamicToolCall item."""
 
 
-class DynamicTool(WireModel):
-    """A tool that the client offers for a thread; `inputSchema` is a JSON Schema."""
+class DynamicTool(NullIsMissing):
+    """A tool that the client offers for a thread; `inputSchema` is a JSON Schema.
+
+    A tool without a description or a schema is one of a name that says all, without arguments.
+    """
 
     name: str
-    description: str
-    input_schema: OpenObject
+    description: str = ""
+    input_schema: OpenObject = Field(default_factory=dict[str, Any])
 
 
 class ToolCallParams(WireModel):
@@ -62,11 +65,11 @@ class ToolCallParams(WireModel):
     arguments: OpenObject
 
 
-class ToolCallResult(WireModel):
-    """The client's answer to `item/tool/call`."""
+class ToolCallResult(NullIsMissing):
+    """The client's answer to `item/tool/call`; a tool may have nothing to say."""
 
     success: bool
-    content_items: list[ToolOutput]
+    content_items: list[ToolOutput] = Field(default_factory=list[ToolOutput])
 
 
 class McpToolCallProgressNotification(WireModel):

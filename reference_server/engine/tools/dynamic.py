@@ -121,7 +121,7 @@ def read_answer(answer: Fields) -> ClientAnswer:
     except (ValidationError, LimitExceeded):
         _log.warning("not a result of a tool: %s", brief_value(answer.get("result")))
         return _failure(
-            "the client's answer has not the members `success`, true or false, and "
+            "the client's answer must have `success`, true or false, and may have "
             "`contentItems`, an array of inputText and inputImage"
         )
     if len(result.content_items) > MAX_CONTENT_ITEMS:

@@ -83,7 +83,7 @@ def test_unknown_fields_are_ignored_at_every_depth() -> None:
         ({"effort": "huge"}, "effort"),
         ({"outputSchema": []}, "outputSchema"),
         ({"sandboxPolicy": {**WRITE, "networkAccess": "true"}}, "networkAccess"),
-        ({"sandboxPolicy": {"type": "workspaceWrite", "networkAccess": True}}, "writableRoots"),
+        ({"sandboxPolicy": {**WRITE, "writableRoots": "/w"}}, "writableRoots"),
         ({"sandboxPolicy": {"type": "readOnly", "access": {"type": "other"}}}, "type"),
         ({"input": [{"type": "mention", "name": "a", "path": "/a"}]}, "path"),
         ({"approvalPolicy": "sometimes"}, "approvalPolicy"),
