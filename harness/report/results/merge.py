@@ -312,7 +312,7 @@ def _judge_baseline(
         report.issues.append(
             Issue(
                 "baseline.stale",
-                f"the deviation {_describe_entry(entry)} is not seen any more: "
+                f"the deviation {_describe_entry(entry)} does not occur any more: "
                 f"{stale.reason} ({entry.reason})",
                 Level.MUST,
                 repeat=commands.for_entry(entry),
