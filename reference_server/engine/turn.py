@@ -48,8 +48,10 @@ from reference_server.model.client import Receive
 from reference_server.model.errors import ModelError
 from reference_server.model.retry import Retries
 from reference_server.refusal import invalid_request
+from reference_server.rejected import leave_out
 from reference_server.rollout.records import (
     HistoryRecord,
+    ReplacedItem,
     TurnCompletedRecord,
     TurnStartedRecord,
 )
@@ -223,7 +225,11 @@ class ActiveTurn:
                 raise turn_too_long()
             if self.meter.is_full:
                 await compact(self)
-            answer = await self._sample()
+            try:
+                answer = await self._sample()
+            except ModelError as failure:
+                self._leave_out_rejected(failure)
+                raise
             self._keep(answer)
             if answer.calls:
                 await self._calls.carry_out(answer.calls, self.remember)
@@ -314,6 +320,22 @@ class ActiveTurn:
         tokens = token_counts(answer.usage)
         self.remember(answer.history, tokens)
         self.meter.report(tokens, of_thread=bool(answer.history))
+
+    def _leave_out_rejected(self, failure: ModelError) -> None:
+        """Take out of the conversation what made its call fail for good."""
+        thread = self._thread
+        if failure.rejects is None or not thread.history:
+            return
+        replaced = leave_out(thread.history, failure.rejects, str(failure), thread.rejected_item)
+        thread.rejected_item = thread.history[-1]
+        if not replaced:
+            return
+        items = [ReplacedItem(from_end=one.from_end, item=one.item) for one in replaced]
+        record = HistoryRecord(at=thread.clock(), turn_id=self.id, items=[])
+        try:
+            thread.record(record.model_copy(update={"replaced": items}))
+        except OSError as error:
+            _log.error("thread %s: not recorded: %s", thread.id, error)
 
     def count(self, answer: Sampled) -> None:
         """Count a call that did not hold the thread's own conversation. Raises OSError."""

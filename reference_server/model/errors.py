@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 from harness.protocol.wire.error import AgentErrorInfo
 from reference_server.brief import brief
 from reference_server.model.secrets import Secrets
+from reference_server.rejected import Rejects
 
 Phase = Literal["request", "stream"]
 """When a call failed: before the answer began, or while it streamed. Each has its own retries."""
@@ -28,9 +29,10 @@ MAX_QUOTED_CHARACTERS = 200
 class ModelError(Exception):
     """One model call failed. `retry_after`: seconds the provider asked to wait, if it did.
 
-    `is_cut`: the details end where reading stopped. `for_clients` takes secrets out and then
-    shortens the details; before, they have their full length, since a secret that is cut in two
-    could not be found.
+    `rejects`: the kind of content that the provider will reject in later calls too, None if the
+    failure has another cause. `is_cut`: the details end where reading stopped. `for_clients` takes
+    secrets out and then shortens the details; before, they have their full length, since a secret
+    that is cut in two could not be found.
     """
 
     message: str
@@ -40,6 +42,7 @@ class ModelError(Exception):
     retryable: bool = False
     retry_after: float | None = None
     limit: int = DETAILS_LIMIT
+    rejects: Rejects | None = None
     is_cut: bool = False
 
     def for_clients(self, secrets: Secrets) -> "ModelError":
@@ -77,6 +80,22 @@ BY_KIND: dict[str, tuple[AgentErrorInfo, bool]] = {
     "server_error": ("InternalServerError", True),
 }
 """The same for codes that name a whole kind of errors; an HTTP status counts more than these."""
+
+REJECTED_BY_CODE: dict[str, Rejects] = {
+    "context_length_exceeded": "size",
+    "string_above_max_length": "size",
+    "invalid_prompt": "text",
+    "invalid_request": "content",
+    "invalid_request_error": "content",
+}
+"""Code -> the kind of content that is rejected; so is that of any code with `image` in it."""
+REJECTING_STATUSES: dict[int, Rejects] = {
+    400: "content",
+    413: "size",
+    415: "content",
+    422: "content",
+}
+"""The same by HTTP status, where the code is not known."""
 
 BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
     400: ("BadRequest", False),
@@ -164,7 +183,7 @@ def http_failed(
     status: int, headers: Mapping[str, str], body: bytes, *, is_complete: bool = True
 ) -> ModelError:
     """Return the error for an HTTP error status; `is_complete`: the whole body was read."""
-    code, words = _error_of_body(body)
+    code, words, parameter = _error_of_body(body)
     info, retryable = _classify_status(status, code)
     if status < 400 and (target := headers.get("location")):
         words = f"it redirects to {target}; base_url should name that address"
@@ -174,6 +193,7 @@ def http_failed(
         words or f"HTTP status {status} without a text",
         retryable=retryable,
         retry_after=_retry_after(headers),
+        rejects=_rejects(code, parameter, status),
         is_cut=not is_complete,
     )
 
@@ -188,6 +208,7 @@ def response_failed(error: Mapping[str, Any]) -> ModelError:
         str(error.get("message") or code),
         phase="stream",
         retryable=retryable,
+        rejects=_rejects(code, str(error.get("param") or "")),
     )
 
 
@@ -209,20 +230,35 @@ def _classify_status(status: int, code: str) -> tuple[AgentErrorInfo, bool]:
     return BY_STATUS.get(status) or ("Other", False)
 
 
-def _error_of_body(body: bytes) -> tuple[str, str]:
-    """Return code and message of `{"error": {…}}`; any other body is the message as it stands."""
+def _rejects(code: str, parameter: str, status: int = 0) -> Rejects | None:
+    """Return the kind of content that a provider rejects; None if it objects to something else.
+
+    `parameter`: the member of the request that it names, "" for none.
+    """
+    if parameter and not parameter.startswith("input"):
+        return None
+    if code in REJECTED_BY_CODE:
+        return REJECTED_BY_CODE[code]
+    if "image" in code:
+        return "content"
+    return None if code in BY_CODE else REJECTING_STATUSES.get(status)
+
+
+def _error_of_body(body: bytes) -> tuple[str, str, str]:
+    """Return code, message and param of `{"error": {…}}`; any other body is the message."""
     text = body.decode(errors="replace").strip()
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):
-        return "", text
+        return "", text, ""
     error: Any = cast("dict[str, Any]", value).get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
-        return "", text
+        return "", text, ""
     fields = cast("dict[str, Any]", error)
     code = _code_of(fields)
     words = str(fields.get("message") or "")
-    return code, f"{code}: {words}" if code and words else words or code or text
+    description = f"{code}: {words}" if code and words else words or code or text
+    return code, description, str(fields.get("param") or "")
 
 
 def _code_of(error: Mapping[str, Any]) -> str:

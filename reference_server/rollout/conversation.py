@@ -8,6 +8,7 @@ before it was added to the conversation.
 from typing import Any
 
 from harness.protocol.wire.item import AgentMessageItem, ThreadItem, UserMessageItem
+from reference_server.rejected import Replaced, replace_items
 from reference_server.rollout.records import CompactedRecord, HistoryRecord, SteeredRecord
 from reference_server.words import (
     assistant_message,
@@ -37,6 +38,9 @@ class Conversation:
     def extend(self, record: HistoryRecord) -> None:
         """Add the items of a record."""
         self._add(record.items)
+        if record.replaced:
+            replaced = [Replaced(one.from_end, one.item) for one in record.replaced]
+            replace_items(self.items, replaced)
         if self._unheard and any(not item["type"].endswith(_OUTPUT) for item in record.items):
             # Everything shown until now belongs to these items.
             self._unheard.clear()

@@ -128,10 +128,18 @@ class ItemRecord(WireModel):
     item: ThreadItem
 
 
+class ReplacedItem(WireModel):
+    """An item in place of the one that stood `from_end` items before the end, from 1."""
+
+    from_end: Annotated[int, Field(ge=1)]
+    item: ModelItem
+
+
 class HistoryRecord(WireModel):
     """The conversation with the model grew by these Responses API items.
 
     `steered`: ids of user messages among them that SteeredRecords have recorded before.
+    `replaced`: items that take the place of earlier ones, which made a model call fail for good.
     `tokens`: those of the model call that gave the items; without items, those of a call outside
     this conversation.
     """
@@ -141,6 +149,7 @@ class HistoryRecord(WireModel):
     turn_id: str
     items: list[ModelItem]
     steered: list[str] | None = None
+    replaced: list[ReplacedItem] | None = None
     tokens: TokenCounts | None = None
 
 

@@ -100,6 +100,7 @@ class LoadedThread:
     """One thread; `clock` gives seconds since 1970.
 
     `history` is the conversation as it is sent to the model, as Responses API items;
+    `rejected_item` is its last item in the last call that the provider rejected;
     `context_tokens` is its size as the model last counted it, 0 while that is not known;
     `missing_servers` are the MCP servers that were reported to its clients as missing;
     `client_tools`: those that a client brought for its turns.
@@ -119,6 +120,7 @@ class LoadedThread:
         self.recorder = recorder
         self.subscribers = Subscribers()
         self.history: list[dict[str, Any]] = []
+        self.rejected_item: dict[str, Any] | None = None
         self.context_tokens = 0
         self.turn: RunningTurn | None = None
         self.consents = Consents()
