@@ -71,7 +71,8 @@ def _limit(name: str, items: list[Annotation]) -> Iterator[str]:
 def _error_annotations(report: Report, workspace: Path) -> Iterator[Annotation]:
     for issue in report.issues:
         if issue.level is Level.MUST and not issue.known:
-            yield issue.message, {**_place_properties(issue.where, workspace), "title": issue.id}
+            message = "\n".join(filter(None, (issue.message, issue.paste)))
+            yield message, {**_place_properties(issue.where, workspace), "title": issue.id}
     for rule in report.red_rules():
         line = rule_line(rule, strict=report.strict).partition(f" {rule.id} ")[2]
         proof = next(proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN)

@@ -91,7 +91,8 @@ def _count_words(words: Sequence[str]) -> str:
 def _failing_rows(report: Report) -> Iterator[Row]:
     for issue in report.issues:
         if issue.level is Level.MUST and not issue.known:
-            yield f"❌ {format_code(issue.id)}", "", format_code(issue.message)
+            lines = [issue.message, *filter(None, issue.paste.splitlines())]
+            yield f"❌ {format_code(issue.id)}", "", "<br>".join(map(format_code, lines))
     for rule in report.red_rules():
         yield _rule_row(rule, report)
     for scenario in report.scenarios:

@@ -43,7 +43,7 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
 def issue_story(issue: Issue) -> str:
     """Return the story of a finding outside rules and scenarios: its meaning, how to repeat it."""
     kind = finding_kinds().get(issue.id)
-    lines = [f"{issue.id}: {issue.message}", ""]
+    lines = [f"{issue.id}: {issue.message}", *issue.paste.splitlines(), ""]
     lines += [f"means     {kind.means}; harness explain {issue.id}"] if kind else []
     lines += [f"repeat    {issue.repeat}"] if issue.repeat else []
     return "\n".join(lines).rstrip()

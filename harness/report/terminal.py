@@ -41,7 +41,8 @@ def summary(
         # A finding that blocks all other verdicts is shown in full, with its advice.
         blocks = issue.id.startswith("setup.") and not issue.known
         line = f"{mark:6} {issue.id}: {issue.message}"
-        yield _shorten(line, 1000) if blocks else _shorten(line)
+        yield _shorten(line, 1000) if blocks or issue.paste else _shorten(line)
+        yield from (f"         {line}".rstrip() for line in issue.paste.splitlines())
         if issue.repeat and not issue.known:
             yield f"       repeat: {issue.repeat}"
     for rule in report.rules:

@@ -21,6 +21,11 @@ def bundled_folder() -> Path:
     return shipped if shipped.is_dir() else package.parent / "scenarios"
 
 
+def is_bundled(path: Path) -> bool:
+    """Return whether the file, or row of a family, is one of the bundled scenarios."""
+    return path.resolve().is_relative_to(bundled_folder())
+
+
 def root_of(path: Path) -> Path:
     """Return the folder that a file's id is relative to.
 
@@ -28,7 +33,7 @@ def root_of(path: Path) -> Path:
     with a configuration of pytest or of Python, else the current folder, else the root.
     """
     folder = path.resolve().parent
-    if folder.is_relative_to(bundled_folder()):
+    if is_bundled(path):
         return bundled_folder()
     project = _project_folder(folder)
     if project is not None:

@@ -129,6 +129,8 @@ def test_reference_server_passes_everything_and_leaves_nothing_behind() -> None:
     assert report.issues == []
     verdicts = {one.id: one.verdict.value for one in report.scenarios}
     assert expected(offered).items() <= verdicts.items()
+    # Each bundled scenario gives the rules that it covers something to judge.
+    assert [name for name, verdict in verdicts.items() if verdict == "NOT_EXERCISED"] == []
     everywhere = (bundled_ids_on(surface) for surface in (SESSION, EXEC, COMMAND, SDK))
     assert set(verdicts) == set().union(*everywhere)
     needs = {rule.id: set(rule.needs) for rule in all_rules().values()}

@@ -61,8 +61,8 @@ def calls() -> list[Loaded]:
     return [one for one in sdk if not needs_agent(one.scenario)]
 
 
-def played(command: str, *scenarios: Loaded) -> list[ScenarioOutcome]:
-    session = WorkerSession(configure(sdk_cmd=command))
+def played(command: str, *scenarios: Loaded, target: str = "spec") -> list[ScenarioOutcome]:
+    session = WorkerSession(configure(target=target, sdk_cmd=command))
     try:
         return [session.play(one.on_surface(SDK)) for one in scenarios]
     finally:
@@ -90,6 +90,17 @@ def test_a_correct_sdk_is_green(command: str) -> None:
     outcomes = played(command, *calls())
     assert told(outcomes) == set()
     assert {one.id: one.reason for one in outcomes if one.verdict is not Verdict.PASS} == {}
+
+
+def test_an_sdk_that_looks_for_another_program_on_path_is_given_one(tmp_path: Path) -> None:
+    command = f"env ODD_PROGRAM=codex '{sys.executable}' '{ODD}'"
+    left_out = bundled_scenario("sdk-calls/left-out")
+    (lost,) = played(command, left_out)
+    assert lost.verdict is Verdict.FAIL
+    profile = tmp_path / "mine.toml"
+    profile.write_text('name = "mine"\n[sdk]\nagent_name = "codex"\n')
+    (outcome,) = played(command, left_out, target=str(profile))
+    assert (outcome.verdict, told([outcome])) == (Verdict.PASS, set())
 
 
 @pytest.mark.parametrize("habit", one_in(6, HABITS, pytest.mark.bugs))

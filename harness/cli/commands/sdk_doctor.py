@@ -25,7 +25,7 @@ _THREAD = "thread-of-the-doctor"
 _EVENTS = [
     {"type": "thread.started", "thread_id": _THREAD},
     {"type": "turn.started"},
-    {"type": "item.completed", "item": {"type": "agent_message", "text": "Hello."}},
+    {"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": "Hello."}},
     {
         "type": "turn.completed",
         "usage": {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1},

@@ -60,6 +60,13 @@ def _check_no_zero_character(value: str) -> str:
     return value
 
 
+def _check_program_name(value: str) -> str:
+    if not value or value in (".", "..") or "/" in value or "\0" in value:
+        raise ValueError(f"{value!r} is not the name of a program on PATH; expected one word")
+    return value
+
+
+ProgramName = Annotated[str, AfterValidator(_check_program_name)]
 ProfileName = Annotated[str, AfterValidator(_check_profile_name)]
 FileInHome = Annotated[str, AfterValidator(_check_file_in_home)]
 FolderInProject = Annotated[str, AfterValidator(_check_folder_in_project)]

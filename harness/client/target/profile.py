@@ -24,6 +24,7 @@ from harness.client.target.naming import (
     FolderInProject,
     HomeFiles,
     ProfileName,
+    ProgramName,
     Variable,
     VariableValue,
 )
@@ -156,9 +157,13 @@ class ExecProgram(_Table):
 
 
 class SdkProgram(_Table):
-    """The driver program of an SDK: see docs/sdk-judging.md."""
+    """The driver program of an SDK: see docs/sdk-judging.md.
+
+    `agent_name` is the program that the SDK looks for on PATH without agentPathOverride.
+    """
 
     command: Words = Field(default_factory=list[str])
+    agent_name: ProgramName = "agent"
 
 
 class Profile(_Table):

@@ -23,10 +23,19 @@ class AgentNotes:
     not have are noted, and those with these `names`.
     """
 
-    def __init__(self, scratch: Path, env: Mapping[str, str], names: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        env: Mapping[str, str],
+        names: Iterable[str] = (),
+        *,
+        program_name: str = "agent",
+    ) -> None:
         self.state = scratch / "state"
         self.state.mkdir(parents=True)
-        self.program = scratch / "agent"
+        # The folder is put on a PATH, so nothing else is in it.
+        self.program = scratch / "bin" / program_name
+        self.program.parent.mkdir()
         words = [sys.executable, "-I", "-S", str(Path(scripted_agent.__file__)), str(self.state)]
         self.program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "utf-8")
         self.program.chmod(0o755)

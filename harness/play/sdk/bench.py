@@ -116,6 +116,7 @@ class SdkBench:
             scratch=self._folder.new_folder("sdk"),
             places={"cwd": str(cwd), "home": str(home)},
             owner=self._folder.path.name,
+            agent_name=self._profile.sdk.agent_name,
         )
 
     def _header(self, loaded: Loaded) -> Header:

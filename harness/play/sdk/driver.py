@@ -17,7 +17,10 @@ from harness.protocol.values import obj
 
 @dataclass(frozen=True, slots=True)
 class DriverSetup:
-    """The surroundings of drivers. `places` are the values of a scenario's placeholders."""
+    """The surroundings of drivers. `places` are the values of a scenario's placeholders.
+
+    `agent_name` is the name of the agent's program.
+    """
 
     command: list[str]
     env: Mapping[str, str]
@@ -25,6 +28,7 @@ class DriverSetup:
     scratch: Path
     places: Mapping[str, str]
     owner: str
+    agent_name: str = "agent"
 
 
 @dataclass(frozen=True, slots=True)

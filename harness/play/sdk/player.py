@@ -72,12 +72,13 @@ class SdkPlayer:
         scratch = self._driver_setup.scratch / f"driver{self._number}"
         body = Sdk.model_validate(fill(step.sdk.model_dump(), self._driver_setup.places))
         env = dict(self._driver_setup.env)
-        notes = AgentNotes(scratch, env, {*body.process, *obj(body.agent.get("env"))})
+        names = {*body.process, *obj(body.agent.get("env"))}
+        notes = AgentNotes(scratch, env, names, program_name=self._driver_setup.agent_name)
         notes.follow_script(_script(body))
         options = {"agentPathOverride": str(notes.program), **body.agent}
         if options["agentPathOverride"] is None:
             del options["agentPathOverride"]
-            env["PATH"] = os.pathsep.join((str(scratch), env.get("PATH", os.defpath)))
+            env["PATH"] = os.pathsep.join((str(notes.program.parent), env.get("PATH", os.defpath)))
         output = await self._drive(body, options, env, scratch, notes.state)
         self.survivors += output.end.survivors
         self.stderr = output.end.stderr
@@ -119,7 +120,9 @@ class SdkPlayer:
     ) -> str:
         """Record the driver's output; return what it did not do, "" for nothing."""
         request = {"agent": options, "thread": body.thread, "resume": body.resume}
-        own = {"process": body.process, "cwd": str(self._driver_setup.cwd.resolve())}
+        setup = self._driver_setup
+        own = {"process": body.process, "cwd": str(setup.cwd.resolve())}
+        own |= {"agentName": setup.agent_name}
         self._note(from_target=False, **request, **own)
         runs = [at for at, turn in enumerate(body.turns, start=1) if turn.abort != "before"]
         for number, turn in enumerate(body.turns, start=1):

@@ -115,7 +115,7 @@ class SdkTurnsPlayer(TurnsPlayer):
         driver = _Driver(number, self._line, deadline_scope(bound))
         scratch = self._stage.scratch / f"driver{number}"
         scratch.mkdir()
-        notes = AgentNotes(scratch, self._stage.env)
+        notes = AgentNotes(scratch, self._stage.env, program_name=self._driver_setup.agent_name)
         notes.run_real_agent(self._stage.command)
         agent = {"agentPathOverride": str(notes.program)}
         options = {**DEFAULT_OPTIONS, **_options(thread)}

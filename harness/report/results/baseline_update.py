@@ -106,6 +106,7 @@ def entry_lines(entry: Deviation) -> list[str]:
     if entry.scenario != EVERYWHERE:
         lines.append(f"scenario = {_quote(entry.scenario)}")
     lines.append(f"reason = {_quote(entry.reason)}")
+    lines += [f"pinned = {_quote(entry.pinned)}"] if entry.pinned else []
     lines += ["flaky = true"] if entry.flaky else []
     lines += [f"expires = {entry.expires}"] if entry.expires else []
     return lines

@@ -15,6 +15,7 @@ from harness.judge.verdict import GRAVITY, Level, Row, Verdict
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.rows import Requirement
 from harness.report.results.baseline import entry_of, mark_known_finding, staleness
+from harness.report.results.entry_removal import removal_of
 from harness.report.results.outcome import (
     LEAKS,
     UNSTEADY,
@@ -127,7 +128,7 @@ def merge(
             bundled_ids = bundled if surface == SESSION else bundled_ids_on(surface)
             return {*played, *bundled_ids, *user_ids}
 
-        _judge_baseline(report, outcomes, loose, entries, scenarios_for, commands, places)
+        _judge_baseline(report, outcomes, loose, entries, scenarios_for, commands, places, profile)
     return report
 
 
@@ -294,6 +295,7 @@ def _judge_baseline(
     scenarios_for: Callable[[Deviation], Collection[str]],
     commands: ReplayCommands,
     places: Mapping[Deviation, str],
+    profile: Profile,
 ) -> None:
     findings: dict[str, list[Finding]] = defaultdict(list)
     for outcome in outcomes:
@@ -309,14 +311,16 @@ def _judge_baseline(
     )
     for stale in state.stale_entries:
         entry = stale.entry
+        how, lines = removal_of(entry, profile)
         report.issues.append(
             Issue(
                 "baseline.stale",
                 f"the deviation {_describe_entry(entry)} does not occur any more: "
-                f"{stale.reason} ({entry.reason})",
+                f"{stale.reason} ({entry.reason})" + (f"; {how}" if how else ""),
                 Level.MUST,
                 repeat=commands.for_entry(entry),
                 where=places.get(entry, ""),
+                paste=lines,
             )
         )
     report.unchecked += [_describe_entry(entry) for entry in state.unchecked_entries]

@@ -132,7 +132,7 @@ class Issue:
     """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry.
 
     `repeat` is the command that reproduces it, "" for none; `where` the place of its baseline
-    entry, such as `known.toml:4:1`, "" for none.
+    entry, such as `known.toml:4:1`, "" for none; `paste` are lines for a file, "" for none.
     """
 
     id: str
@@ -141,6 +141,7 @@ class Issue:
     known: str = ""
     repeat: str = ""
     where: str = ""
+    paste: str = ""
 
 
 @dataclass(frozen=True, slots=True)

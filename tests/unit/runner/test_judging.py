@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from harness.play.judging import blocked_outcome, outcome_of
 from harness.play.run import Run
 from harness.report.results.outcome import Finding, ScenarioOutcome
 from harness.scenario.ending import TraceEnding
+from harness.scenario.identity import bundled_folder
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, StepFailure
 from harness.scenario.steps.context import FailureKind
@@ -167,6 +169,14 @@ def test_covered_rule_that_judged_nothing_has_no_witness() -> None:
     message = "turn.completes is covered by this scenario and judged nothing in it"
     assert findings(outcome) == [("scenario.no-witness", message)]
     assert outcome.findings[0].line == 3
+
+
+def test_bundled_scenario_in_which_a_rule_judged_nothing_is_not_exercised() -> None:
+    covering = replace(scenario(covers="turn.completes"), path=bundled_folder() / "x/mine.yaml")
+    outcome = judge(run(TraceEnding(End.QUIESCENT)), covering, capabilities=["core"])
+    reason = "turn.completes is covered by this scenario and judged nothing in it"
+    assert (outcome.verdict, outcome.reason) == (Verdict.NOT_EXERCISED, reason)
+    assert findings(outcome) == []
 
 
 def test_nobody_can_say_what_an_unknown_server_gives_a_rule_to_judge() -> None:

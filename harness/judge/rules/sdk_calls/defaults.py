@@ -23,7 +23,7 @@ from harness.trace.surface.sdk import Call
 class FoundOnPath(SdkRule):
     """Judges the first turn of a thread whose client was given no path of the binary.
 
-    The scripted agent is then the first program named agent on the driver's PATH. The text says
+    The scripted agent is then the first program of its name on the driver's PATH. The text says
     only that the option is for a binary that is not on PATH: SHOULD. Left open: turns that were
     aborted beforehand, and clients with an env of their own, which may have another PATH.
     """
@@ -36,7 +36,8 @@ class FoundOnPath(SdkRule):
         if call.starts:
             yield Witness(call.subject, call.frames)
             return
-        expected = "the program agent on PATH was started"
+        name = text(obj(call.driver.json).get("agentName")) or "agent"
+        expected = f"the program {literal(name)} on PATH was started"
         outcome = root_member(end, "over")
         yield absent(call.subject, call.frames, expected, "it never was", outcome)
 
