@@ -19,8 +19,9 @@ from harness.scenario.client_steps import (
     WaitStep,
 )
 from harness.scenario.loader import Loaded
-from harness.scenario.model import CopiedFile, EncodedFile, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.races import RacedScenario
+from harness.scenario.workspace import Content, CopiedFile, EncodedFile
 from harness.trace.record.masks import Masker
 from harness.trace.surfaces import SESSION
 
@@ -99,14 +100,15 @@ def _with_file_contents(loaded: Loaded) -> Scenario:
     copied = any(isinstance(file, CopiedFile) for file in scenario.workspace.files.values())
     if not copied and not named:
         return scenario
-    contents = {name: (beside / name).read_bytes() for name in named}
-    contents |= scenario.workspace.contents(beside)
-    files = {name: _content(content) for name, content in contents.items()}
+    files = {name: _content((beside / name).read_bytes()) for name in named}
+    for name, file in scenario.workspace.files.items():
+        is_copy = isinstance(file, CopiedFile)
+        files[name] = _content((beside / file.source).read_bytes()) if is_copy else file
     workspace = scenario.workspace.model_copy(update={"files": files})
     return scenario.model_copy(update={"workspace": workspace})
 
 
-def _content(content: bytes) -> str | EncodedFile:
+def _content(content: bytes) -> Content:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

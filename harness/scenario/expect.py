@@ -3,8 +3,7 @@
 Expectations are partial: members that they do not mention may have any value.
 """
 
-import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 from harness.model.model import ScriptedModel
 from harness.protocol.values import MISSING, dig, obj, show_path, text
 from harness.protocol.values import Path as JsonPath
+from harness.scenario.expect_files import file_difference, mode_difference
 from harness.scenario.model import (
     DiffText,
     ItemPattern,
@@ -25,11 +25,6 @@ from harness.trace.difference import difference, literal
 from harness.trace.excerpt import Spot
 from harness.trace.frame import Frame
 from harness.trace.views import Conversation, TurnView
-
-# Limits of a difference between two files that is shown.
-MAX_DIFF_LINES, MAX_DIFF_WIDTH = 20, 160
-# Files that have more characters are not compared line by line.
-MAX_CHARACTERS_COMPARED = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +142,15 @@ class _Comparison:
             message += f" ({_describe_calls(self._model)})"
             problems.append(Problem(message, (*place, "model_calls")))
         for name, content in outcome.workspace.items():
-            problems += _file_problems(self._cwd / name, name, content, (*place, "workspace", name))
+            differs = file_difference(self._cwd / name, name, content)
+            if differs is not None:
+                message, lines = differs
+                file_place = (*place, "workspace", name)
+                problems.append(Problem(f"workspace: {message}", file_place, detail=lines))
+        for name, mode in outcome.modes.items():
+            message = mode_difference(self._cwd / name, name, mode)
+            if message is not None:
+                problems.append(Problem(f"workspace: {message}", (*place, "modes", name)))
         for alias, diff_text in outcome.diffs.items():
             problems += self._reading.check_diff(alias, diff_text, (*place, "diffs", alias))
         return problems
@@ -322,42 +325,3 @@ def _describe_pattern(pattern: ItemPattern) -> str:
     kind, expected = next(iter(pattern.items()))
     members = ", ".join(f"{key}: {literal(value, 60)}" for key, value in expected.items())
     return f"{kind} with {members}" if members else kind
-
-
-def _file_problems(path: Path, name: str, expected_content: str, place: JsonPath) -> list[Problem]:
-    try:
-        if path.exists() and not path.is_file():
-            return [Problem(f"workspace: {name} is no file", place)]
-        content = path.read_text("utf-8")
-    except FileNotFoundError:
-        expected = f"; expected {literal(expected_content)}"
-        return (
-            []
-            if expected_content == "absent"
-            else [Problem(f"workspace: {name} is absent{expected}", place)]
-        )
-    except (OSError, UnicodeDecodeError) as error:
-        return [Problem(f"workspace: {name} cannot be read: {error}", place)]
-    if expected_content == "absent":
-        message = f"workspace: {name} exists; expected absent; it has {literal(content)}"
-        return [Problem(message, place)]
-    if content == expected_content:
-        return []
-    first = difference(expected_content, content)
-    line = expected_content.count("\n", 0, first.offset) + 1
-    message = f"workspace: {name}: line {line}: expected {first.expected}; found {first.actual}"
-    return [Problem(message, place, detail=tuple(_unified_diff(expected_content, content, name)))]
-
-
-def _unified_diff(expected: str, content: str, name: str) -> Iterator[str]:
-    """Yield the difference of two files as `diff -u` has it, bounded."""
-    if len(expected) + len(content) > MAX_CHARACTERS_COMPARED:
-        return
-    before, after = expected.splitlines(), content.splitlines()
-    names = f"{name} (expected)", f"{name} (found)"
-    lines = list(difflib.unified_diff(before, after, *names, lineterm=""))
-    for line in lines[:MAX_DIFF_LINES]:
-        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
-        yield printable if len(printable) <= MAX_DIFF_WIDTH else f"{printable[:MAX_DIFF_WIDTH]}…"
-    if len(lines) > MAX_DIFF_LINES:
-        yield f"… {len(lines) - MAX_DIFF_LINES} more line(s)"

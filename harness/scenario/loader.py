@@ -22,10 +22,11 @@ from harness.scenario.identity import (
     scenario_id,
 )
 from harness.scenario.lexicon import Lexicon
-from harness.scenario.model import CopiedFile, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.name_checks import NameChecker
 from harness.scenario.spelling_checks import SpellingChecker
 from harness.scenario.surfaces import commands_needed, find_unplayable
+from harness.scenario.workspace import CopiedFile
 from harness.scenario.yaml12 import Document, ScenarioError, parse, parse_file
 from harness.trace.surfaces import SESSION, surface_id
 

@@ -4,10 +4,7 @@ The model's side is `harness.model.script`, the client's `client_steps`; errors 
 column are the loader's.
 """
 
-import base64
-import binascii
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
@@ -15,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from harness.model.mcp_script import McpServer, McpSide
 from harness.model.parts import Delta, Part
 from harness.model.script import ModelStep, Script
-from harness.model.strict import Alias, Strict, single_key
+from harness.model.strict import Alias, Strict
 from harness.protocol.values import arr, obj
 from harness.scenario.client_steps import (
     ClientStep,
@@ -29,6 +26,7 @@ from harness.scenario.client_steps import (
 )
 from harness.scenario.faults import FaultEntry
 from harness.scenario.process_reuse import spoils_process
+from harness.scenario.workspace import ExpectedContent, FileMode, Workspace, WorkspacePath
 
 
 class Settings(Strict):
@@ -37,69 +35,6 @@ class Settings(Strict):
     approvalPolicy: str = "never"
     sandbox: str = "danger-full-access"
     model: str | None = None
-
-
-def _check_in_workspace(path: str) -> str:
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts:
-        raise ValueError(f"the path {path!r} is not inside the workspace; expected a relative one")
-    return path
-
-
-WorkspacePath = Annotated[str, AfterValidator(_check_in_workspace)]
-
-
-def _check_base64(value: str) -> str:
-    try:
-        base64.b64decode(value, validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"found what is no base64: {error}") from None
-    return value
-
-
-class EncodedFile(Strict):
-    """`{base64: "iVBORw0K…"}`: the bytes of a binary file."""
-
-    base64: Annotated[str, AfterValidator(_check_base64)]
-
-
-class CopiedFile(Strict):
-    """`{from: tiny_mcp.py}`: a copy of a file beside the scenario's own."""
-
-    source: WorkspacePath = Field(alias="from")
-
-
-Content = Annotated[
-    Annotated[str, Tag("text")]
-    | Annotated[EncodedFile, Tag("base64")]
-    | Annotated[CopiedFile, Tag("from")],
-    Discriminator(single_key),
-]
-
-
-class Workspace(Strict):
-    """Files of the private workspace before the first step: relative path -> content.
-
-    `pipes`: named pipes, each a gate for commands. One that the client's side waits for is written
-    by a command; from any other a command reads a line, which comes when the gate is opened.
-    """
-
-    files: dict[WorkspacePath, Content] = Field(default_factory=dict[str, Content])
-    pipes: list[WorkspacePath] = Field(default_factory=list[str])
-
-    def contents(self, folder: Path) -> dict[str, bytes]:
-        """Return the bytes of each file; `folder` holds the copied ones. Raises `OSError`."""
-        return {name: _bytes_of(content, folder) for name, content in self.files.items()}
-
-
-def _bytes_of(content: str | EncodedFile | CopiedFile, folder: Path) -> bytes:
-    match content:
-        case str():
-            return content.encode()
-        case EncodedFile():
-            return base64.b64decode(content.base64)
-        case CopiedFile():
-            return (folder / content.source).read_bytes()
 
 
 # The lexicon checks the protocol's types; a server may have others.
@@ -155,13 +90,17 @@ class Outcome(Strict):
     `items`: item types in the order of their first appearance, each alone or with member values
     (`{contains: TEXT}` for part of a text, `{any_of: [...]}` for alternative values, `absent` among
     them for no such member); other items may come between. `turns`: alias -> accepted status or
-    statuses. `workspace`: path -> content, or `absent`. `diffs`: turn alias -> texts of its diff.
-    `model_calls`: the number of model calls, or a list of accepted numbers.
+    statuses. `workspace`: path -> content to the byte (a text, `{base64: …}` or `{link: TARGET}`),
+    or `absent`. `modes`: path -> mode of the file, in octal digits. `diffs`: turn alias -> texts of
+    its diff. `model_calls`: the number of model calls, or a list of accepted numbers.
     """
 
     items: list[ItemPattern] | None = None
     turns: dict[Alias, Statuses] = Field(default_factory=dict[str, str | list[str]])
-    workspace: dict[WorkspacePath, str] = Field(default_factory=dict[str, str])
+    workspace: dict[WorkspacePath, ExpectedContent] = Field(
+        default_factory=dict[str, ExpectedContent]
+    )
+    modes: dict[WorkspacePath, FileMode] = Field(default_factory=dict[str, str])
     diffs: dict[Alias, DiffText] = Field(default_factory=dict[str, DiffText])
     model_calls: Counts | None = None
 

@@ -31,6 +31,7 @@ from harness.scenario.explain import unknown_name
 from harness.scenario.model import Scenario
 from harness.scenario.positions import raced_turn
 from harness.scenario.references import references
+from harness.scenario.workspace import LinkedFile
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
 from harness.trace.nearest import did_you_mean
 
@@ -72,6 +73,7 @@ class NameChecker:
             for alias in self._scenario.model:
                 self._check_known("thread", alias, self._threads, ("model", alias), key=True)
         self._check_comparisons()
+        self._check_modes()
         self._check_pipes()
         self._check_races()
         outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
@@ -107,6 +109,15 @@ class NameChecker:
                 if name == step.alias:
                     self._fail((*loc, "expect", key), f"the step {name!r} is this one itself")
                 self._check_known("model step", name, names, (*loc, "expect", key))
+
+    def _check_modes(self) -> None:
+        """Check that each mode is that of a file of the workspace, which is not a link."""
+        files = self._scenario.workspace.files
+        for name in self._scenario.workspace.modes:
+            if name not in files or isinstance(files[name], LinkedFile):
+                known = ", ".join(file for file in files if not isinstance(files[file], LinkedFile))
+                loc = ("workspace", "modes", name)
+                self._fail(loc, f"the workspace has no file {name!r}; its files: {known or 'none'}")
 
     def _check_pipes(self) -> None:
         """Check that each pipe is one gate, used in one direction only."""

@@ -28,6 +28,7 @@ from harness.model.mcp_hosting import McpSettings, serve_mcp_servers
 from harness.model.named_pipes import named_pipes
 from harness.model.server import ModelServer
 from harness.scenario.loader import Loaded
+from harness.scenario.workspace import furnish_workspace
 from harness.trace.marks import Closed, Place, ServerEnded
 
 CLIENT = {"name": "harness", "title": "harness connect", "version": "1"}
@@ -290,10 +291,7 @@ def _build_live_server(
         model.script(loaded.scenario.scripts(), loaded.id)
         stands_for = placeholder_values(options.profile, cwd)
         files = loaded.scenario.workspace.contents(loaded.path.parent)
-        for path, data in files.items():
-            file = cwd / fill(path, stands_for)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
+        furnish_workspace(cwd, files, lambda name: fill(name, stands_for))
         left_out = _left_out(loaded) if options.address else []
         if left_out:
             words = (

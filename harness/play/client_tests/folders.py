@@ -16,6 +16,7 @@ from harness.model.model import ScriptedModel
 from harness.model.named_pipes import named_pipes
 from harness.model.scenario_model import scripted_model_of
 from harness.scenario.loader import Loaded
+from harness.scenario.workspace import furnish_workspace
 
 PROFILE = "reference"
 
@@ -110,8 +111,6 @@ def _settings(loaded: Loaded) -> dict[str, str]:
 
 
 def _fill_workspace(loaded: Loaded, folders: Folders, profile: Profile) -> None:
+    values = placeholder_values(profile, folders.work, folders.agent)
     contents = loaded.scenario.workspace.contents(loaded.path.parent)
-    for name, content in contents.items():
-        file = folders.work / fill(name, placeholder_values(profile, folders.work, folders.agent))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+    furnish_workspace(folders.work, contents, lambda name: fill(name, values))

@@ -22,10 +22,11 @@ from harness.model.named_pipes import named_pipes
 from harness.model.server import ModelServer
 from harness.model.tools import ToolRow
 from harness.model.wire.responses import ResponsesEncoder
-from harness.play.session.conversation import Needs, furnish_workspace, needs_of
+from harness.play.session.conversation import Needs, needs_of
 from harness.play.turns_player import Stage
 from harness.scenario.loader import Loaded
 from harness.scenario.surfaces import THREAD_PARAMS
+from harness.scenario.workspace import furnish_workspace
 from harness.trace.marks import Place, SessionReport
 from harness.trace.recorder import Recorder
 
@@ -78,8 +79,7 @@ class AgentStages:
         stands_for = placeholder_values(
             self._profile, cwd, home, scenario_folder=needs.scenario_folder
         )
-        files = {fill(name, stands_for): data for name, data in needs.files.items()}
-        furnish_workspace(cwd, files)
+        furnish_workspace(cwd, needs.files, lambda name: fill(name, stands_for))
         profile = with_overrides(
             self._profile,
             config=merge_tables(needs.config, desk.config),

@@ -38,6 +38,7 @@ from harness.scenario.faults import FaultEntry
 from harness.scenario.home_files import written_file_mark
 from harness.scenario.loader import Loaded
 from harness.scenario.player import STEP_ERRORS, Cast, StepFailure
+from harness.scenario.workspace import WorkspaceFile, furnish_workspace
 from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.marks import PartialLine, Place
 from harness.trace.names import Renamer
@@ -59,7 +60,7 @@ class Needs:
     all this in the form of the trace's header.
     """
 
-    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    files: Mapping[str, WorkspaceFile] = field(default_factory=dict[str, WorkspaceFile])
     pipes: Sequence[str] = ()
     awaited_gates: Sequence[str] = ()
     fresh: bool = False
@@ -156,7 +157,7 @@ class Conversations:
         desk.servers.begin(recorder.mark)
         cwd = self._folder.new_folder("work")
         stands_for = placeholder_values(self._profile, cwd)
-        files = {fill(name, stands_for): data for name, data in needs.files.items()}
+        files = {fill(name, stands_for): file for name, file in needs.files.items()}
         furnish_workspace(cwd, files)
         profile = self._profile_for(needs, cwd, desk)
         at_work = ActiveFaults(needs.faults, quiet=self._bounds.settle)
@@ -180,8 +181,8 @@ class Conversations:
         folders = {"home": str(server.home), "cwd": str(cwd), "server_cwd": str(Path.cwd())}
         recorder.mark(Place(**folders, agent=agent))
         # The server reads the files in such a folder by itself, so rules must know them.
-        for own in (file for file in files if f"/{agent}/" in f"/{file}"):
-            mark = written_file_mark(str(cwd / own), files[own])
+        for own in (name for name in files if f"/{agent}/" in f"/{name}"):
+            mark = written_file_mark(str(cwd / own), files[own].content)
             recorder.mark(mark)
             model.watch(mark)
         self._models.set_model(model)
@@ -366,14 +367,6 @@ def _unusable_reason(run: Run, server: RunningServer) -> StartReason | None:
     if run.unmet is not None or run.ending.end is not End.QUIESCENT:
         return StartReason.FAILED
     return StartReason.TURN_MAY_RUN if may_still_run(run.trace) else None
-
-
-def furnish_workspace(cwd: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files of a scenario into its working folder."""
-    for name, content in files.items():
-        file = cwd / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
 
 
 def _complete_trace(recorder: Recorder, peer: Peer, ended: TraceEnding) -> Trace:

@@ -152,10 +152,10 @@ def test_workspace_is_compared_by_content(tmp_path: Path) -> None:
     expect = '{workspace: {made.txt: "hello\\n", bad.txt: x, kept.txt: absent}}'
     found = sentences(expect, cwd=tmp_path)
     assert found[0] == (
-        'workspace: made.txt: line 1: expected "hello\\n"; found "other\\n" '
+        'workspace: made.txt: line 1, byte 0: expected "hello\\n"; found "other\\n" '
         "(first difference at character 0)"
     )
-    assert found[1].startswith("workspace: bad.txt cannot be read: ")
+    assert found[1] == ("workspace: bad.txt: line 1, byte 0: expected bytes 78; found bytes ff")
     assert len(found) == 2
     (tmp_path / "kept.txt").touch()
     (tmp_path / "kept.txt").write_text("there")
@@ -169,7 +169,7 @@ def test_a_file_that_differs_is_shown_as_a_bounded_difference(tmp_path: Path) ->
     wanted = json.dumps("".join(lines))
     [problem] = problems(f"{{workspace: {{made.txt: {wanted}}}}}", cwd=tmp_path)
     assert problem.place == ("expect", "workspace", "made.txt")
-    assert "line 61: expected …" in problem.message
+    assert "line 61, byte 470: expected …" in problem.message
     assert "another" in problem.message
     assert {"-line 60", "+another"} <= set(problem.detail)
     (tmp_path / "made.txt").write_text("\x1b[31m" * 3000)

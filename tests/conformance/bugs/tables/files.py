@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,18 +94,106 @@ def a_missing_file_is_made() -> None:
 
 
 def _made_though_it_failed(name: str) -> None:
+    def make(folder: Path) -> None:
+        with (folder / name).open("a") as file:
+            file.write("new\n")
+
+    _changed_though_it_failed(make)
+
+
+def _changed_though_it_failed(change: Callable[[Path], None]) -> None:
+    """Let `change` work on the folder when a patch is refused."""
+
     def plan(original: Any) -> Any:
         def tried(text: str, cwd: str, *others: Any) -> Any:
             try:
                 return original(text, cwd, *others)
             except Exception:
-                with open(os.path.join(cwd, name), "a") as file:
-                    file.write("new\n")
+                change(Path(cwd))
                 raise
 
         return tried
 
     swap(f"{PATCH}:_plan_patch", plan)
+
+
+KEPT = "files/kept"
+
+
+def _changed_after_the_patch(change: Callable[[bytes], bytes]) -> None:
+    """Let `change` work on the bytes of each file that a patch has changed."""
+
+    def make(plan: Any, apply: Any) -> None:
+        apply()
+        for place in (Path(one.place.path) for one in plan.changes):
+            place.write_bytes(change(place.read_bytes()))
+
+    instead_of_applying(make)
+
+
+@bug(reds={f"{KEPT}/line-endings": "scenario.expectation: windows.txt: line 1, byte 1"})
+def line_endings_become_those_of_unix() -> None:
+    """A changed file has its CR LF replaced by LF in all lines."""
+    _changed_after_the_patch(lambda content: content.replace(b"\r\n", b"\n"))
+
+
+@bug(reds={f"{KEPT}/byte-order-mark": "scenario.expectation: notes.txt: line 1, byte 0"})
+def byte_order_mark_is_lost() -> None:
+    """A changed file has no byte order mark any more."""
+    _changed_after_the_patch(lambda content: content.removeprefix(b"\xef\xbb\xbf"))
+
+
+@bug(reds={f"{KEPT}/no-final-newline": "scenario.expectation: notes.txt: line 2, byte 3"})
+def final_newline_is_added_in_silence() -> None:
+    """A changed file gets a newline at its end, which no diff shows."""
+    _changed_after_the_patch(lambda content: content.rstrip(b"\n") + b"\n")
+
+    def hide(params: Message) -> None:
+        added = "-b\n\\ No newline at end of file\n+b\n"
+        params["diff"] = params["diff"].replace(added, " b\n\\ No newline at end of file\n")
+
+    told("turn/diff/updated", hide)
+
+
+@bug(reds={f"{KEPT}/encoding": "scenario.expectation: latin.txt: line 1, byte 3"})
+def other_encodings_are_lost() -> None:
+    """Bytes that are not UTF-8 are replaced by the mark for what cannot be read."""
+
+    def reread(folder: Path) -> None:
+        file = folder / "latin.txt"
+        file.write_text(file.read_text("utf-8", "replace"), "utf-8")
+
+    _changed_though_it_failed(reread)
+
+
+@bug(reds={f"{KEPT}/mode": "scenario.expectation: run.sh: mode: expected 755; found 644"})
+def modes_are_lost() -> None:
+    """A changed file has the mode of a new one."""
+
+    def make(plan: Any, apply: Any) -> None:
+        apply()
+        for one in plan.changes:
+            Path(one.place.path).chmod(0o644)
+
+    instead_of_applying(make)
+
+
+@bug(reds={f"{KEPT}/link": "scenario.expectation: link.txt is a file of its own"})
+def link_becomes_a_file() -> None:
+    """A link is replaced by a file with the content of its target."""
+
+    def replace(folder: Path) -> None:
+        content = (folder / "link.txt").read_bytes()
+        (folder / "link.txt").unlink()
+        (folder / "link.txt").write_bytes(content)
+
+    _changed_though_it_failed(replace)
+
+
+@bug(reds={f"{KEPT}/deleted-link": "scenario.expectation: notes.txt is absent"})
+def target_of_a_link_is_deleted() -> None:
+    """Instead of a link its target is deleted."""
+    _changed_though_it_failed(lambda folder: (folder / "notes.txt").unlink())
 
 
 @bug(reds={"files/two-in-a-turn": "turn.diff-after-change"})
