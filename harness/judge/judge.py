@@ -9,7 +9,7 @@ from harness.judge.rows import TraceRows
 from harness.judge.verdict import Row
 from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame
-from harness.trace.marks import Closed, MarkBody, Setup
+from harness.trace.marks import ClientLeft, Closed, MarkBody, Setup
 from harness.trace.surface.registry import surface_named
 from harness.trace.trace import End, Mark, Trace
 
@@ -65,7 +65,11 @@ class Judge:
             closed_connection = self._connections.get(mark.body.connection)
             if closed_connection is not None:
                 closed_connection.closed = True
-        elif connection_id is not None and connection_id not in self._connections:
+        elif (
+            connection_id is not None
+            and connection_id not in self._connections
+            and not isinstance(mark.body, ClientLeft)
+        ):
             self._begin_connection(connection_id)
         still_open = self._open_connections()
         for name, connection in still_open.items():

@@ -11,7 +11,7 @@ from typing import Final
 
 from harness.protocol.spec.item_types import types_with
 from harness.protocol.values import dig, obj, text
-from harness.trace.marks import ModelCall, ModelEnd, RecorderNote
+from harness.trace.marks import ClientLeft, ModelCall, ModelEnd, RecorderNote
 from harness.trace.obligations import Obligation, ObligationKind, ObligationLedger
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Trace
@@ -79,7 +79,15 @@ def decide_treatment(
 
 
 def _silence(trace: Trace) -> float:
-    """Return the seconds from the last message to the end of the recording."""
+    """Return the seconds from the last message to the end of the recording.
+
+    If a client left before the end, return the silence before it left: a server owes nothing new to
+    a client that is gone.
+    """
+    departures = trace.marks_of(ClientLeft)
+    if departures:
+        after = departures[-1].after
+        return departures[-1].at - (trace.frames[after].at if after >= 0 else 0.0)
     last = trace.frames[-1].at if trace.frames else 0.0
     return max([last, *(mark.at for mark in trace.marks)]) - last
 
@@ -88,6 +96,9 @@ def _short_silence(trace: Trace, settle: float) -> str:
     silence = _silence(trace)
     if silence >= settle:
         return ""
+    if trace.marks_of(ClientLeft):
+        left = f"the client left {silence:.2g} s after the last message"
+        return f"{left}; a silence of {settle:g} s would tell"
     if not silence:
         return "it ends with its last message"
     return f"it ends {silence:.2g} s after its last message; a silence of {settle:g} s would tell"

@@ -6,7 +6,7 @@ trace owe the same.
 
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Direction, Frame
-from harness.trace.marks import Closed, MarkBody
+from harness.trace.marks import Closed, Leaving, MarkBody
 from harness.trace.obligations import Obligation, ObligationKind, ObligationLedger
 from harness.trace.trace import Mark
 
@@ -41,8 +41,11 @@ class ConnectionLedgers:
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take one mark in."""
-        if isinstance(mark.body, Closed):
-            self.ledger_of(mark.body.connection).close()
+        if isinstance(mark.body, Leaving):
+            ledger = self.ledger_of(mark.body.connection)
+            ledger.client_left = True
+            if isinstance(mark.body, Closed):
+                ledger.close()
         for ledger in self._ledgers.values():
             ledger.feed_mark(mark)
 

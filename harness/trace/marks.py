@@ -196,19 +196,36 @@ class RaceActs(MarkBody):
 
 
 @dataclass(frozen=True, slots=True)
-class Closed(MarkBody):
+class Leaving(MarkBody):
+    """Base of the marks of a client that leaves a connection."""
+
+    connection: str
+
+    @property
+    def connection_id(self) -> str:
+        """The connection that the client leaves."""
+        return self.connection
+
+
+@dataclass(frozen=True, slots=True)
+class Closed(Leaving):
     """The harness ended a connection, or made the server end it: it owes nothing any more.
 
     A server may end a connection whose client does not read.
     """
 
     kind: ClassVar[str] = "closed"
-    connection: str
 
-    @property
-    def connection_id(self) -> str:
-        """The connection that was ended."""
-        return self.connection
+
+@dataclass(frozen=True, slots=True)
+class ClientLeft(Leaving):
+    """A client that is not the harness ended a connection, before the server did.
+
+    It closed its side, died, or had the server stopped, and answers nothing from here on. What the
+    server sends afterwards is its clean-up. What it owed before, it still owes.
+    """
+
+    kind: ClassVar[str] = "client-left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +472,7 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     StepBegins,
     RaceActs,
     Closed,
+    ClientLeft,
     ServerEnded,
     EndingBegins,
     Settled,

@@ -97,6 +97,7 @@ class ObligationLedger:
         self._announced: set[tuple[str, str]] = set()
         self._early_resolved = 0
         self.closed = False
+        self.client_left = False
         self.waived: list[Obligation] = []
 
     def open_obligations(self, *kinds: ObligationKind) -> list[Obligation]:
@@ -112,6 +113,11 @@ class ObligationLedger:
     def is_retrying(self) -> bool:
         """Return whether an announced retry is pending: no model call and no end so far."""
         return bool(self._retrying)
+
+    @property
+    def has_lost_client(self) -> bool:
+        """Return whether the client of any connection has left so far."""
+        return self.client_left or any(ledger.client_left for ledger in self._ledgers.values())
 
     def is_subscribed(self, thread_id: str) -> bool:
         """Return whether this client has opened the thread and not left it."""

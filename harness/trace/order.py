@@ -39,6 +39,11 @@ def marked_before(mark: Mark[MarkBody], frame: Frame) -> bool:
     return mark.after < frame.seq
 
 
+def marked_before_next(mark: Mark[MarkBody], frame: Frame) -> bool:
+    """Return whether a mark was made before the client sent or received the next message."""
+    return mark.after <= frame.seq
+
+
 def by_arrival(frames: Iterable[Frame]) -> list[Frame]:
     """Return the messages in the order in which the client sent and received them."""
     return sorted(frames, key=_ARRIVAL)

@@ -79,7 +79,7 @@ class Stage:
         self._say = say
         self._on_result = on_result
         self._begun_count = 0
-        self._running: set[Server] = set()
+        self._running: dict[Server, StagedConnection] = {}
         self._open = 0
         self.stop_requested = anyio.Event()
 
@@ -90,7 +90,8 @@ class Stage:
     def stop(self) -> None:
         """Accept no more clients, and end the servers; do not wait."""
         self.stop_requested.set()
-        for server in list(self._running):
+        for server, connection in list(self._running.items()):
+            connection.close()
             server.stop()
 
     async def host(self, transport: Transport, path: str) -> bool:
@@ -163,7 +164,7 @@ class Stage:
                 connection.loaded, folders, model_url=SCENARIO_ADDRESS
             ) as laid_out:
                 home, config = Home(folders.agent), self._config(folders, laid_out)
-                async with self._server(home, config, laid_out) as server:
+                async with self._server(home, config, laid_out, connection) as server:
                     too_slow = await self._serve(connection, transport, quiet, server)
                     connection.close()
                 ended = connection.finish(laid_out.model, folders.work)
@@ -201,7 +202,11 @@ class Stage:
 
     @asynccontextmanager
     async def _server(
-        self, home: Home, config: Config, laid_out: ScenarioSetup
+        self,
+        home: Home,
+        config: Config,
+        laid_out: ScenarioSetup,
+        connection: StagedConnection,
     ) -> AsyncGenerator[Server]:
         async with running_server(
             home,
@@ -209,13 +214,13 @@ class Stage:
             model_transport=lambda: ScriptedConnection(laid_out.model),
             requires_initialize=self._requires_initialize,
         ) as server:
-            self._running.add(server)
+            self._running[server] = connection
             if self.stop_requested.is_set():
                 server.stop()
             try:
                 yield server
             finally:
-                self._running.discard(server)
+                del self._running[server]
 
     async def _serve(
         self,
@@ -231,6 +236,7 @@ class Stage:
             connection.add_problem(
                 f"nothing was said for {self._bounds.idle:g} s, so the connection was closed"
             )
+            connection.close()
             server.stop()
 
         async with anyio.create_task_group() as tasks:

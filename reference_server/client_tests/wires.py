@@ -34,6 +34,10 @@ class MessageObserver(Protocol):
         """Report that the client sent something that is not a message."""
         ...
 
+    def close(self) -> None:
+        """Note that the client has left. Idempotent."""
+        ...
+
 
 class ObservedTransport:
     """The transport of a client, all of whose messages are observed; each resets `active`."""
@@ -59,6 +63,8 @@ class ObservedTransport:
         """Return the next messages."""
         messages, self._first = self._first, []
         messages = messages or await self._transport.receive()
+        if not messages:
+            self._observer.close()
         for message in messages:
             if isinstance(message, bytes):
                 self._observer.add_client_message(message)
@@ -74,6 +80,7 @@ class ObservedTransport:
     async def wait_for_end(self) -> None:
         """Wait until the client has closed its side."""
         await self._transport.wait_for_end()
+        self._observer.close()
 
     async def send(self, messages: list[bytes]) -> None:
         """Write all messages; they are shown before, since an answer may come at once."""

@@ -12,7 +12,7 @@ import pytest
 from command_line import call
 
 from harness.trace.frame import Direction
-from harness.trace.marks import RecorderNote
+from harness.trace.marks import ClientLeft, RecorderNote
 from harness.trace.store import load
 from tests.processes import BOUND, COMMANDS
 
@@ -147,6 +147,32 @@ def test_a_client_that_is_gone_ends_the_server_and_the_recording(tmp_path: Path)
     assert process.stderr is not None
     process.stderr.close()
     assert load(file).marks_of(RecorderNote)[-1].body.server_ended
+
+
+@pytest.mark.parametrize("who", ["client", "signal", "server"])
+def test_mark_tells_that_the_client_left_before_the_server(tmp_path: Path, who: str) -> None:
+    file = tmp_path / "s.jsonl"
+    end = "sys.exit()" if who == "server" else "sys.stdin.read()"
+    code = (
+        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(print('over'))); "
+        f"print('open', flush=True); {end}; print('over')"
+    )
+    process = started(file, *python(code))
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == b"open\n"
+    if who == "signal":
+        process.terminate()
+    elif who == "client":
+        process.stdin.close()
+    assert process.stdout.read() == (b"" if who == "server" else b"over\n")
+    process.wait(BOUND)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+    # Marked once, and before what the server wrote then.
+    after = [mark.after for mark in load(file).marks_of(ClientLeft)]
+    assert after == ([] if who == "server" else [0])
 
 
 def test_a_full_disk_is_told_once_and_the_session_goes_on(tmp_path: Path) -> None:

@@ -47,6 +47,42 @@ def test_a_question_of_the_last_moment_is_not(closed: bool) -> None:
     assert wire.broken() == {}
 
 
+def cleaned_up(wire: Wire) -> Wire:
+    """What a server sends when its client is gone."""
+    return wire.tells("serverRequest/resolved", threadId="thr_1", requestId=0).ends()
+
+
+def test_cleaning_up_after_the_client_excuses_no_open_question() -> None:
+    wire = Wire().asked()
+    wire.now = 1.5
+    wire.judge.close_connection("1")
+    (found,) = [one for one in cleaned_up(wire).verdicts() if one.verdict == "FAIL"]
+    assert (found.rule, found.level) == ("duty.answers", "MUST")
+    assert found.actual == "the client left after 1.5 s without one"
+
+
+def test_question_that_ended_before_the_client_left_is_excused() -> None:
+    wire = cleaned_up(Wire().asked())
+    wire.now = 1.5
+    wire.judge.close_connection("1")
+    assert wire.broken() == {}
+
+
+def test_question_to_a_client_that_has_left_is_not_judged() -> None:
+    wire = Wire().opens()
+    wire.judge.close_connection("1")
+    wire.asked().now = 9.0
+    assert wire.broken() == {}
+
+
+def test_only_the_questions_of_the_last_moment_are_excused() -> None:
+    wire = Wire().asked(1)
+    wire.now = 1.5
+    wire.asked(2).judge.close_connection("1")
+    (found,) = [one for one in wire.verdicts() if one.verdict == "FAIL"]
+    assert "more like it" not in found.actual
+
+
 def test_the_time_of_an_answered_question_does_not_excuse_an_older_one() -> None:
     wire = Wire().asked(1)
     wire.now = 5.0

@@ -3,6 +3,8 @@
 import pytest
 from staged import GREETING, staged
 
+from harness.judge.rules.client_duties import answers
+
 pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 
 ASKS = """\
@@ -127,6 +129,24 @@ async def test_an_unknown_decision_breaks_a_duty_with_its_wire_line(tmp_path) ->
     [broken] = [one for one in ended.duties if one.verdict == "FAIL"]
     assert (broken.rule, broken.level, ended.is_red) == ("duty.decision-known", "MUST", True)
     assert any('"perhaps"' in line for line in broken.wire)
+
+
+@pytest.mark.parametrize("how", ["leaves", "stopped"])
+async def test_an_unanswered_question_breaks_a_duty_whoever_ends_the_talk(
+    tmp_path, monkeypatch, how: str
+) -> None:
+    monkeypatch.setattr(answers, "MIN_SECONDS_TO_ANSWER", 0.0)
+    text = ASKS.split("  - expect: {tool_output")[0]
+    async with staged(tmp_path, {"one": text}) as stage:
+        async with stage.client() as client:
+            await client.turn(await client.begin())
+            await client.until("item/commandExecution/requestApproval")
+            if how == "stopped":
+                stage.stage.stop()
+                await client.until("serverRequest/resolved")
+        ended = await stage.result()
+    broken = [(one.rule, one.level) for one in ended.duties if one.verdict == "FAIL"]
+    assert (broken, ended.problems, ended.is_red) == ([("duty.answers", "MUST")], (), True)
 
 
 async def test_a_fault_is_not_held_against_the_client(tmp_path) -> None:

@@ -21,7 +21,7 @@ from harness.scenario.from_trace.titles import title_of
 from harness.scenario.identity import SUFFIX
 from harness.scenario.race_id import RaceId
 from harness.trace.foreign import load_any
-from harness.trace.marks import Closed
+from harness.trace.marks import Leaving
 from harness.trace.store import TraceFormatError
 from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import EXEC, SESSION
@@ -146,7 +146,7 @@ class _Moments:
     """Messages that recur on replay, however the client's actions are timed."""
 
     def __init__(self, trace: Trace) -> None:
-        changes = [mark.after for mark in trace.marks_of(Closed)]
+        changes = [mark.after for mark in trace.marks_of(Leaving)]
         changes += [frame.seq for frame in trace.frames if frame.method == "initialize"]
         turns = list(Story(trace).turns.values())
         self._whole = [turn for turn in turns if turn.status == "completed"]

@@ -78,6 +78,7 @@ async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
 
             async def pass_signals_on() -> None:
                 async for number in signals:
+                    relay.note_client_left()
                     if options.on_signal is not None:
                         options.on_signal(number)
                     send_signal(process, number)
@@ -88,6 +89,7 @@ async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
 
             async def until_client_is_gone() -> None:
                 await client.wait_closed()
+                relay.note_client_left()
                 await end_server(process)
 
             tasks.start_soon(pass_signals_on)

@@ -66,6 +66,7 @@ class ClientListener:
         self._between = between
         self._count = 0
         self._process: Process | None = None
+        self._relays: set[Relay] = set()
 
     async def run(self, address: str) -> int:
         """Accept clients until a signal or the listening server's end.
@@ -80,6 +81,8 @@ class ClientListener:
                     nonlocal status
                     async for number in signals:
                         status = -number
+                        for relay in self._relays:
+                            relay.note_client_left()
                         if process is None:
                             tasks.cancel_scope.cancel()
                         else:
@@ -133,9 +136,11 @@ class ClientListener:
                 relay = Relay(
                     side, server, self._between.live(number), quiet_seconds=self._between.quiet
                 )
+                self._relays.add(relay)
                 try:
                     await hold_conversation(relay)
                 finally:
+                    self._relays.discard(relay)
                     self._between.on_client_left(number)
         except _CONNECT_ERRORS as error:
             self._between.say(f"client {number}: its server cannot be reached: {error}")

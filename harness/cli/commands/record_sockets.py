@@ -86,6 +86,7 @@ async def _record_own_streams(to: str, tap: Tap) -> int:
     except OSError as error:
         raise UsageError(f"--connect {to}: nobody can be reached there: {error}") from error
     status = 0
+    relay = Relay(OwnStreams(), server, tap, quiet_seconds=NEVER_QUIET)
     with anyio.open_signal_receiver(*forwarded_signals()) as signals:
         async with server, anyio.create_task_group() as tasks:
 
@@ -93,10 +94,11 @@ async def _record_own_streams(to: str, tap: Tap) -> int:
                 nonlocal status
                 async for number in signals:
                     status = -number
+                    relay.note_client_left()
                     tasks.cancel_scope.cancel()
 
             tasks.start_soon(stop)
             with contextlib.suppress(TimeoutError):
-                await hold_conversation(Relay(OwnStreams(), server, tap, quiet_seconds=NEVER_QUIET))
+                await hold_conversation(relay)
             tasks.cancel_scope.cancel()
     return status

@@ -33,6 +33,10 @@ class LineFilter(Protocol):
         """Return the held lines at the end of the conversation."""
         ...
 
+    def note_client_left(self) -> None:
+        """Note that the client ends the conversation, before the server did."""
+        ...
+
 
 class FaultChain:
     """Faults, one at least, between one client and a server; fed like one of them."""
@@ -61,6 +65,9 @@ class FaultChain:
     def end(self) -> list[Frame]:
         """Return the held lines at the end of the conversation."""
         return self._all(LiveFault.end)
+
+    def note_client_left(self) -> None:
+        """Do nothing: a fault does not depend on who leaves first."""
 
     def _all(self, release: Callable[[LiveFault], list[Frame]]) -> list[Frame]:
         """Release the lines of each fault through the faults beyond it."""

@@ -190,6 +190,9 @@ class LiveFault:
         """Return the held lines after a silence, and arm the fault anew."""
         return self._give_up("nothing else came") if self.held_count else []
 
+    def note_client_left(self) -> None:
+        """Do nothing: a fault does not depend on who leaves first."""
+
     def end(self) -> list[Frame]:
         """Return the held lines at the end; later lines are a new conversation."""
         return self._give_up("the conversation ended") if self._stream is not None else []

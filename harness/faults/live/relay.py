@@ -42,15 +42,23 @@ class Relay:
         self._waiting: dict[Direction, list[Frame]] = {direction: [] for direction in Direction}
         self._writing = {direction: anyio.Lock() for direction in Direction}
         self._came = anyio.Event()
+        self._has_server_ended = False
+
+    def note_client_left(self) -> None:
+        """Note that the client ends the conversation, unless the server did so first."""
+        if not self._has_server_ended:
+            self._live.note_client_left()
 
     async def from_client(self) -> None:
         """Pass on the client's messages until its end; then close the server's input."""
         await self._pump(Direction.TO_TARGET)
+        self.note_client_left()
         await self._sides[Direction.TO_TARGET].close()
 
     async def from_server(self) -> None:
         """Pass on the server's messages until its end."""
         await self._pump(Direction.FROM_TARGET)
+        self._has_server_ended = True
 
     async def watch_silence(self) -> None:
         """Release held lines after a silence; runs until it is cancelled."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import Direction, Frame, Kind
-from harness.trace.marks import Closed, MarkBody, ServerEnded
+from harness.trace.marks import Leaving, MarkBody, ServerEnded
 
 _OPENING_METHODS = ("thread/start", "thread/resume", "thread/fork")
 # Settings in the reply to thread/start; turn/start has other names for some.
@@ -79,7 +79,7 @@ class Facts:
 
     def feed_mark(self, body: MarkBody) -> None:
         """Take one mark in."""
-        if isinstance(body, Closed):
+        if isinstance(body, Leaving):
             self.open_connections.discard(body.connection)
             for thread in self.threads.values():
                 thread.subscribers.discard(body.connection)

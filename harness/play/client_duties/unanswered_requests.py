@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from harness.judge.missing_messages import Decision, Treatment
 from harness.trace.frame import Frame
-from harness.trace.marks import RecorderNote
+from harness.trace.marks import ClientLeft, RecorderNote
 from harness.trace.trace import End, Trace
 
 
@@ -18,15 +18,27 @@ def decide_for_client(
     """Return whether the questions that the client left open are judged, suspected or ignored.
 
     `settle` is the silence in seconds after which an answer is missing; `settled` is the user's
-    word that the client had come to rest. A trace that the harness played records how it ended.
+    word that the client had come to rest. A trace that the harness played records how it ended. A
+    client that has left answers nothing more, even if the server ended afterwards.
     """
-    open_ones = list(unanswered)
+    departures = {mark.body.connection: mark for mark in trace.marks_of(ClientLeft)}
+    open_ones = [
+        question
+        for question in unanswered
+        if question.connection not in departures
+        or question.seq <= departures[question.connection].after
+    ]
     if trace.end is End.QUIESCENT or not open_ones:
         return Decision(Treatment.JUDGED)
     if settled:
         return Decision(Treatment.JUDGED, "--settled says that the client was at rest")
     question = open_ones[0]
     problem = f"{question.method} id {question.id} was not answered"
+    departure = departures.get(question.connection)
+    if departure is not None:
+        waited = departure.at - question.at
+        left = f"{problem} within {waited:.2g} s, after which the client left"
+        return Decision(Treatment.JUDGED if waited >= settle else Treatment.NOT_JUDGED, left)
     if trace.end is End.EXITED or any(
         mark.body.server_ended for mark in trace.marks_of(RecorderNote)
     ):

@@ -67,7 +67,7 @@ class StagedConnection:
             self.problems.append(problem)
 
     def close(self) -> None:
-        """Note that the connection has ended."""
+        """Note that one side ends the connection; what follows is clean-up. Idempotent."""
         self._judge.close_connection(self.number)
 
     def finish(self, model: ScriptedModel, work: Path) -> ConnectionResult:

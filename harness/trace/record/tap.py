@@ -9,7 +9,7 @@ from typing import Any
 from harness.protocol.values import MISSING, obj
 from harness.trace.correlation import RequestKey, request_key
 from harness.trace.frame import Damage, Direction, Frame, Kind, Origin, classify, parse
-from harness.trace.marks import Closed
+from harness.trace.marks import ClientLeft, Closed
 from harness.trace.record.file import RecordingFile
 from harness.trace.record.masks import Masker
 
@@ -26,6 +26,7 @@ class Tap:
         self._connection = connection
         self._open: set[RequestKey] = set()
         self._closed = False
+        self._has_client_left = False
 
     def feed(
         self, raw: bytes, direction: Direction, *, damage: Damage | None = None
@@ -53,6 +54,12 @@ class Tap:
     def end(self) -> list[Frame]:
         """Return no lines: none are held."""
         return []
+
+    def note_client_left(self) -> None:
+        """Record that the client has left, before the server ended. Idempotent."""
+        if not (self._has_client_left or self._closed):
+            self._has_client_left = True
+            self._file.write_mark(ClientLeft(self._connection))
 
     def mark_closed(self) -> None:
         """Record that the connection has ended. Idempotent."""
@@ -125,6 +132,9 @@ class ProgramTap(Tap):
 
     def _is_deliberate(self, raw: bytes, direction: Direction) -> bool:
         return False
+
+    def note_client_left(self) -> None:
+        """Record nothing: the end of its input is no message to a program."""
 
 
 def _origin(direction: Direction) -> Origin:

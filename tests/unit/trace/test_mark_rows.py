@@ -7,6 +7,7 @@ import pytest
 from harness.trace.mark_rows import from_former_row, from_row
 from harness.trace.marks import (
     CallEnd,
+    ClientLeft,
     Closed,
     EndingBegins,
     GateOpened,
@@ -103,6 +104,7 @@ FORMER: list[tuple[str, dict[str, Any], MarkBody]] = [
     ("step", {"name": "wait", "line": 7}, StepBegins("wait", 7)),
     ("race", {"action": "steer"}, RaceActs("steer")),
     ("closed", {"connection": "c2"}, Closed("c2")),
+    ("client-left", {"connection": "c2"}, ClientLeft("c2")),
     ("ending", {}, EndingBegins()),
     (
         "settled",

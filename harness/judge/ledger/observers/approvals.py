@@ -11,7 +11,7 @@ from harness.judge.ledger.base import Choice, Observer, observes
 from harness.judge.ledger.words import word
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed, ServerEnded
+from harness.trace.marks import ClientLeft, Closed, ServerEnded
 from harness.trace.trace import Mark
 
 _COMMAND: Final = "item/commandExecution/requestApproval"
@@ -340,8 +340,8 @@ class Several(Observer):
         view = self.scene.conversation.thread(text(obj(frame.params).get("threadId")))
         return any(request.seq > first.seq for request in view.resume_requests)
 
-    @listen(("mark", Closed.kind))
-    def on_closed(self, mark: Mark[Closed]) -> None:
+    @listen(("mark", Closed.kind), ("mark", ClientLeft.kind))
+    def on_client_left(self, mark: Mark[ClientLeft | Closed]) -> None:
         """Note the open questions that only the leaving client had."""
         still = self.scene.facts.open_connections - {mark.body.connection}
         for key, questions in self._asked.items():

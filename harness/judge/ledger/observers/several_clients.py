@@ -9,7 +9,7 @@ from harness.judge.ledger.words import UNANSWERED, outcome, word
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import as_id
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed, ModelCall, ServerEnded
+from harness.trace.marks import ClientLeft, Closed, ModelCall, ServerEnded
 from harness.trace.trace import Mark
 
 _OPENING_METHODS: Final = ("thread/start", "thread/resume", "thread/fork")
@@ -139,8 +139,8 @@ class Leaving(Observer):
                     value = ended[0] if ended else "it goes on unobserved"
                     yield Choice("loading.active-turn", f"{value}, no thread/closed", self._last)
 
-    @listen(("mark", Closed.kind))
-    def on_closed(self, mark: Mark[Closed]) -> None:
+    @listen(("mark", Closed.kind), ("mark", ClientLeft.kind))
+    def on_client_left(self, mark: Mark[ClientLeft | Closed]) -> None:
         """Note the threads whose only subscriber is disconnected."""
         # Over pipes the server ends with its only connection.
         somebody_stays = self.scene.facts.open_connections - {mark.body.connection}

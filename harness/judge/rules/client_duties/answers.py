@@ -9,10 +9,12 @@ from harness.judge.base import (
     Monitor,
     Outcomes,
     Side,
+    Violation,
     Witness,
     on,
     on_harness_message,
     on_kind,
+    on_mark,
     on_sent,
     rule,
 )
@@ -30,9 +32,13 @@ from harness.protocol.spec.errors import SchemaError
 from harness.protocol.values import MISSING, dig, obj, text, value_at
 from harness.trace.correlation import Id, as_id
 from harness.trace.frame import Frame, Kind
+from harness.trace.marks import ClientLeft
+from harness.trace.trace import Mark
 
 _ANSWERS = (Kind.RESPONSE, Kind.ERROR)
 _NEEDS = ("command-approval",)
+# A client that leaves has had time to answer what it was asked this long before.
+MIN_SECONDS_TO_ANSWER = 1.0
 
 
 def _is_answer(frame: Frame) -> bool:
@@ -193,21 +199,40 @@ def _is_wrong_decision(error: SchemaError, frame: Frame) -> bool:
 class Answers(Monitor):
     """Judges that every request of the server gets an answer, however late.
 
-    Judged at the end, if the client was certainly at rest: an open question may be waiting for a
-    person. A question ends without an answer when the server reports that it is resolved, that its
-    turn has ended or that its thread is closed, and when the client opens a thread again. An error
-    is an answer too. Left open: requests whose id no answer can name.
+    Judged when the client leaves, for questions that had been open for a second, and at the end, if
+    the client was certainly at rest: an open question may be waiting for a person. A question ends
+    without an answer when the server reports that it is resolved, that its turn has ended or that
+    its thread is closed, and when the client opens a thread again; not by what the server sends
+    after the client left. An error is an answer too. Left open: requests whose id no answer can
+    name.
     """
 
     def begin(self) -> None:
         self._open: dict[Id, Frame] = {}
+        # Questions that the client left within a second.
+        self._left_early: list[Frame] = []
+        self._has_left = False
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
-        if identifier is not None:
+        if identifier is not None and not self._has_left:
             self._open[identifier] = frame
         return None
+
+    @on_mark(ClientLeft)
+    def on_client_left(self, mark: Mark[ClientLeft]) -> Outcomes:
+        for question in self._open.values():
+            seconds = mark.at - question.at
+            if question.connection != mark.body.connection:
+                return
+            if seconds < MIN_SECONDS_TO_ANSWER:
+                self._left_early.append(question)
+            else:
+                actual = f"the client left after {seconds:.2g} s without one"
+                yield self._missing_answer(question, actual)
+        self._has_left = True
+        self._open.clear()
 
     @on_harness_message
     def on_client_message(self, frame: Frame) -> Outcomes:
@@ -250,13 +275,14 @@ class Answers(Monitor):
         return None
 
     def finish(self) -> Outcomes:
-        for question in self._open.values():
-            subject = request_subject(question)
-            expected = f"an answer of the client to {subject}"
-            violation = absent(
-                subject, (question,), expected, "none came", root_member(question, "id")
-            )
-            yield replace(violation, clauses=self._clauses(question))
+        for question in (*self._left_early, *self._open.values()):
+            yield self._missing_answer(question, "none came")
+
+    def _missing_answer(self, question: Frame, actual: str) -> Violation:
+        subject = request_subject(question)
+        expected = f"an answer of the client to {subject}"
+        violation = absent(subject, (question,), expected, actual, root_member(question, "id"))
+        return replace(violation, clauses=self._clauses(question))
 
     def _clauses(self, question: Frame) -> tuple[str, ...]:
         is_in_book = self.book.method(question.method) is not None

@@ -11,7 +11,6 @@ from harness.judge.base import Monitor, Outcomes, on, on_answer, on_harness_mess
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed
 from harness.trace.order import came_before, earliest
 from harness.trace.views import Conversation, ItemView, TurnView
 
@@ -152,7 +151,7 @@ class ApprovalMonitor(Monitor):
         """
         return (
             bool(turn.interrupts or turn.errors)
-            or bool(self.trace.marks_of(Closed))
+            or self.owed.has_lost_client
             or turn in self._second_starts
             or bool(self.disruptions(turn))
             or not self.has_one_client()

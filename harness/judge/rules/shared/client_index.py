@@ -12,8 +12,8 @@ from harness.protocol.spec.book import Book
 from harness.protocol.values import dig, obj, text
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed
-from harness.trace.order import came_before
+from harness.trace.marks import Leaving
+from harness.trace.order import came_before, marked_before_next
 from harness.trace.trace import Trace
 
 # The thread, the turn, and the item.
@@ -138,8 +138,7 @@ class AllClients:
     def may_be_disturbed(self, name: ItemName, since: Frame) -> bool:
         """Return whether anything but an answer may have ended the item's work since a message.
 
-        Another request of any client, an error in the turn, or a client that the harness
-        disconnected.
+        Another request of any client, an error in the turn, or a client that has left.
         """
         thread_id, turn_id, _ = name
         disruptions = (
@@ -151,7 +150,11 @@ class AllClients:
         failed = (
             error for error in self._errors if text(obj(error.params).get("turnId")) == turn_id
         )
-        return any(disruptions) or any(failed) or bool(self.trace.marks_of(Closed))
+        read_last = self.trace.frames[self._looked_at - 1]
+        left = (
+            mark for mark in self.trace.marks_of(Leaving) if marked_before_next(mark, read_last)
+        )
+        return any(disruptions) or any(failed) or any(left)
 
 
 def item_name_of(frame: Frame) -> ItemName | None:

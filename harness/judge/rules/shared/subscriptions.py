@@ -14,7 +14,7 @@ from harness.judge.rules.shared.view_queries import is_failure
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed, MarkBody, StepBegins
+from harness.trace.marks import Leaving, MarkBody, StepBegins
 from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Trace
 from harness.trace.views import OPENING_METHODS
@@ -177,7 +177,7 @@ def followers(exchanges: Exchanges, thread_id: str, message: Frame) -> Followers
     """Return the followers of a thread when a message is sent or received."""
     now = Followers()
     happened = [
-        mark for mark in exchanges.trace.marks if isinstance(mark.body, Closed | StepBegins)
+        mark for mark in exchanges.trace.marks if isinstance(mark.body, Leaving | StepBegins)
     ]
     for frame in exchanges.frames:
         while happened and marked_before(happened[0], frame):
@@ -204,7 +204,7 @@ def keeps_following(exchanges: Exchanges, connection: str, thread_id: str, after
         if request.connection == connection and came_before(after, request)
     ]
     leaving = next((request for request in later if _leaves(request, thread_id)), None)
-    gone = any(mark.body.connection == connection for mark in exchanges.trace.marks_of(Closed))
+    gone = any(mark.body.connection == connection for mark in exchanges.trace.marks_of(Leaving))
     if leaving is None and not gone:
         return True
     answers = [exchanges.answer_of(request) for request in later if request is not leaving]
@@ -224,7 +224,7 @@ def _opens(request: Frame | None, answer: Frame, thread_id: str) -> bool:
 def _after(body: MarkBody, now: Followers) -> Followers:
     if isinstance(body, StepBegins):
         return Followers() if body.name in _ANEW else now
-    if isinstance(body, Closed) and body.connection in now.connections:
+    if isinstance(body, Leaving) and body.connection in now.connections:
         now.connections.discard(body.connection)
         now.disconnected.add(body.connection)
         now.unbroken = now.unbroken and bool(now.connections)

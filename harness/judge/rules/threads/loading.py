@@ -23,7 +23,7 @@ from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, text
 from harness.trace.frame import Frame
-from harness.trace.marks import Closed
+from harness.trace.marks import Leaving
 from harness.trace.order import came_before, marked_before
 from harness.trace.views import ThreadView
 
@@ -73,7 +73,7 @@ class ClosedTold(AnnouncedRequests):
     def level_of(self, exchanges: Exchanges, request: Frame) -> Level | None:
         ended = {
             mark.body.connection
-            for mark in self.trace.marks_of(Closed)
+            for mark in self.trace.marks_of(Leaving)
             if marked_before(mark, request)
         }
         other_clients = (

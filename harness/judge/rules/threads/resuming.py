@@ -13,7 +13,7 @@ from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed, ServerEnded
+from harness.trace.marks import Leaving, ServerEnded
 from harness.trace.order import by_arrival, came_before, marked_before, received_before_sent
 from harness.trace.trace import Trace
 from harness.trace.views import ThreadView
@@ -98,7 +98,7 @@ class Reopens(Monitor):
 def are_others_gone(trace: Trace, request: Frame) -> bool:
     """Return whether there were other connections before a request, all ended by the harness."""
     closed = {
-        mark.body.connection for mark in trace.marks_of(Closed) if marked_before(mark, request)
+        mark.body.connection for mark in trace.marks_of(Leaving) if marked_before(mark, request)
     }
     earlier = (message for message in trace.frames if came_before(message, request))
     other_clients = {

@@ -27,7 +27,7 @@ from harness.protocol.spec.effects import methods_with
 from harness.protocol.spec.machines import THREAD_STATUS
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed, ModelEnd
+from harness.trace.marks import ClientLeft, Closed, ModelEnd
 from harness.trace.trace import Mark
 
 # The status of an idle thread after a turn began.
@@ -191,8 +191,8 @@ class SystemErrorMet(Monitor):
         self._had_trouble = True
         return None
 
-    @on_mark(ModelEnd, Closed)
-    def on_model_end_or_close(self, mark: Mark[ModelEnd | Closed]) -> Outcomes:
+    @on_mark(ModelEnd, Closed, ClientLeft)
+    def on_model_end_or_leaving(self, mark: Mark[ModelEnd | Closed | ClientLeft]) -> Outcomes:
         well = isinstance(mark.body, ModelEnd) and mark.body.is_complete
         self._had_trouble = self._had_trouble or not well
         return None

@@ -24,7 +24,6 @@ from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed
 from harness.trace.trace import End
 from harness.trace.views import TurnView
 
@@ -112,9 +111,9 @@ class InterruptedWhenAsked(ApprovalMonitor):
         return bool(meddled) or turn.key in self._cancelled or self._may_be_ended_otherwise(turn)
 
     def _may_be_ended_otherwise(self, turn: TurnView) -> bool:
-        """Return whether the harness, another client or the server's end may have ended it."""
+        """Return whether a client that left, another one or the server's end may have ended it."""
         return (
-            bool(self.trace.marks_of(Closed))
+            self.owed.has_lost_client
             or self.trace.end is End.EXITED
             or bool(self.disruptions(turn))
             or not self.has_one_client()
