@@ -40,7 +40,8 @@ agent app-server -c model=some-model -c model_providers.mine.request_max_retries
 ```
 
 `--enable FEATURE` and `--disable FEATURE` are short for `--config features.FEATURE=true` and
-`=false`. The variable `PROVIDER_BASE_URL` counts more than the address in either.
+`=false`. All three may stand before the command: `agent --config model=some-model app-server`.
+The variable `PROVIDER_BASE_URL` counts more than the address in either.
 
 A mistake ends the server before it has started, with status 2 and one line that begins with the
 place; a key that is not known has no effect, and is told in the same way:

@@ -13,6 +13,7 @@ from typing import NoReturn, get_args
 from harness.protocol.wire.settings import SandboxMode
 from reference_server.agent_exec.ending import NotBegun
 from reference_server.brief import brief
+from reference_server.config.arguments import add_settings_options
 
 DESCRIPTION = """\
 Run one turn without a user: the prompt is the argument, or what comes on standard input. The
@@ -146,14 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="an image to send with the prompt; may be repeated",
     )
-    add(
-        "-c",
-        "--config",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting that takes the place of what config.toml says; may be repeated",
-    )
+    add_settings_options(parser)
     add("--output-schema", metavar="FILE", help="the JSON Schema that the final message must fit")
     add("-o", "--output-last-message", metavar="FILE", help="write the final message here too")
     add("--skip-git-repo-check", action="store_true", help="work in a folder without git too")

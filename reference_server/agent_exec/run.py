@@ -58,6 +58,7 @@ class Job:
     cwd: str
     images: tuple[str, ...] = ()
     schema: Fields | None = None
+    schema_file: str = ""
     resume: str | None = None
     last: bool = False
     ephemeral: bool = False
@@ -171,7 +172,7 @@ class _Run:
         try:
             return await SchemaChecker().compile(self._job.schema)
         except BadSchema as error:
-            raise NotBegun(f"--output-schema: {error}") from None
+            raise NotBegun(f"--output-schema {self._job.schema_file}: {error}") from None
 
     async def _thread(self) -> LoadedThread:
         """Start a thread, or load the one that goes on. Raises NotBegun, Refusal, OSError."""

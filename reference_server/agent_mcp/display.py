@@ -19,7 +19,7 @@ EMPTY_CELL = "-"
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """A server and its `auth`: `unsupported`, `bearer token`, `not logged in`, `authenticated`."""
+    """A server, and how its requests are authenticated (`oauth.status`)."""
 
     server: McpServer
     auth: str

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 USAGE = """\
-usage: agent COMMAND [OPTION...]
+usage: agent [--config KEY=VALUE]... COMMAND [OPTION...]
 
 commands:
   app-server    serve the agent session protocol on standard input and output
@@ -19,6 +19,8 @@ commands:
   mcp           list, add, remove and sign in to MCP servers
 
 options:
+  -c, --config KEY=VALUE               a setting, as after the command
+  --enable FEATURE, --disable FEATURE  the same for features.FEATURE
   --version     print the version
   --help        print this text
 
@@ -37,20 +39,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.freeze()
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], settings: Sequence[str] = ()) -> int:
+    """Run the command; `settings` are the options that stood before it."""
     match words:
         case ["app-server", *rest]:
             with _fast_imports():
                 from reference_server.cli import app_server
-            return app_server.run(rest)
+            return app_server.run([*settings, *rest])
         case ["exec", *rest]:
             with _fast_imports():
                 from reference_server.cli import exec as one_turn
-            return one_turn.run(rest)
+            return one_turn.run([*settings, *rest])
         case ["mcp", *rest]:
             with _fast_imports():
                 from reference_server.cli import mcp
-            return mcp.run(rest)
+            return mcp.run(rest, settings)
         case ["--version", *_]:
             from reference_server import VERSION
 
@@ -60,9 +63,22 @@ def _run(words: list[str]) -> int:
         case []:
             sys.stderr.write(USAGE)
             return 2
+        case [word, *_] if word.startswith("-"):
+            return _run_after_options(words)
         case _:
             sys.stderr.write(f"agent: there is no command `{words[0]}`; see agent --help\n")
             return 2
+
+
+def _run_after_options(words: list[str]) -> int:
+    from reference_server.config.arguments import WrongOption, split_leading_options
+
+    try:
+        settings, rest = split_leading_options(words)
+    except WrongOption as error:
+        sys.stderr.write(f"agent: {error}; see agent --help\n")
+        return 2
+    return _run(rest, settings)
 
 
 @contextmanager

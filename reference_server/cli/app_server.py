@@ -64,6 +64,7 @@ def parse(arguments: Sequence[str]) -> Options:
     if not arguments:
         return Options()
     from reference_server.cli.one_message import OneMessageParser
+    from reference_server.config.arguments import add_settings_options
 
     parser = OneMessageParser(
         prog="agent app-server",
@@ -84,24 +85,7 @@ def parse(arguments: Sequence[str]) -> Options:
         action="store_true",
         help="refuse every request before `initialize`",
     )
-    parser.add_argument(
-        "-c",
-        "--config",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting that takes the place of what config.toml says, such as "
-        "model_providers.mine.request_max_retries=2; may be given more than once",
-    )
-    for option, value in (("--enable", "true"), ("--disable", "false")):
-        parser.add_argument(
-            option,
-            action="append",
-            dest="config",
-            type=lambda feature, value=value: f"features.{feature}={value}",
-            metavar="FEATURE",
-            help=f"the same as --config features.FEATURE={value}",
-        )
+    add_settings_options(parser)
     _add_listening(parser)
     _add_staging(parser)
     parsed = parser.parse_args(arguments)

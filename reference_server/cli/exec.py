@@ -111,6 +111,7 @@ def _run(options: Options) -> int:
         cwd=folder,
         images=check_images(options.images),
         schema=load_schema(options.schema),
+        schema_file=options.schema or "",
         resume=options.resume,
         last=options.last,
         ephemeral=options.ephemeral,

@@ -7,6 +7,7 @@
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 from reference_server.agent_mcp.masking import escape, mask_address
@@ -15,7 +16,10 @@ from reference_server.cli.mcp_servers import COMMANDS, CommandFailed
 from reference_server.cli.surroundings import UsageError, check_streams, complain, speak_utf8
 from reference_server.config.load import ConfigError
 from reference_server.config.mistakes import suggestion
+from reference_server.oauth.status import ASKING
 
+READING_SETTINGS = ("list", "get", "login")
+"""The commands that settings of the command line can affect; the others change files alone."""
 USAGE = """\
 usage: agent mcp COMMAND [OPTION...]
 
@@ -31,10 +35,11 @@ commands:
 """
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], settings: Sequence[str] = ()) -> int:
     """Run a subcommand and return the exit status.
 
-    1 where it could not be done, 2 for wrong usage or a config.toml that cannot be used.
+    1 where it could not be done, 2 for wrong usage or a config.toml that cannot be used. `settings`
+    are options that stood before `mcp`.
     """
     if not arguments:
         sys.stderr.write(USAGE)
@@ -43,6 +48,10 @@ def run(arguments: Sequence[str]) -> int:
     if name in ("--help", "-h", "help"):
         sys.stdout.write(USAGE)
         return 0
+    if name.startswith("-"):
+        return _run_after_options(arguments, settings)
+    if name in READING_SETTINGS:
+        rest = [*settings, *rest]
     if name in ("login", "logout"):
         from reference_server.cli import mcp_login
 
@@ -54,6 +63,17 @@ def run(arguments: Sequence[str]) -> int:
     return 2
 
 
+def _run_after_options(arguments: Sequence[str], settings: Sequence[str]) -> int:
+    from reference_server.config.arguments import WrongOption, split_leading_options
+
+    try:
+        more, rest = split_leading_options(arguments)
+    except WrongOption as error:
+        complain(f"agent mcp: {escape(brief(str(error)))}; see agent mcp --help")
+        return 2
+    return run(rest, [*settings, *more])
+
+
 def _run_command(name: str, command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
     from reference_server.config.editing import Unwritable
 
@@ -63,6 +83,7 @@ def _run_command(name: str, command: Callable[[Sequence[str]], int], words: Sequ
         _prepare_stdout()
         status = command(words)
         sys.stdout.flush()
+        _leave_hung_requests(status)
         return status
     except (ConfigError, UsageError) as error:
         return _complain(name, str(error), 2)
@@ -76,7 +97,16 @@ def _run_command(name: str, command: Callable[[Sequence[str]], int], words: Sequ
             _discard_stdout()
         return _complain(name, _describe_error(error), 1)
     except KeyboardInterrupt:
+        _leave_hung_requests(130)
         return 130
+
+
+def _leave_hung_requests(status: int) -> None:
+    """End the process here if a thread still looks up the name of a server, which may take long."""
+    if any(thread.name == ASKING for thread in threading.enumerate()):
+        from reference_server.cli.process import leave_hung_threads
+
+        leave_hung_threads(status)
 
 
 def _prepare_stdout() -> None:

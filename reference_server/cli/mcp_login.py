@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from reference_server.agent_mcp.masking import escape, mask_address
 from reference_server.brief import brief
+from reference_server.cli.mcp_servers import unknown_server
 from reference_server.cli.surroundings import (
     UsageError,
     check_streams,
@@ -21,10 +22,10 @@ from reference_server.cli.surroundings import (
     find_home,
     speak_utf8,
 )
-from reference_server.config.load import ConfigError, load_config
+from reference_server.config.arguments import add_settings_options
+from reference_server.config.load import ConfigError, load_config, load_mcp_servers
 from reference_server.config.mcp import McpServer
 from reference_server.config.mcp_tables import SCOPE
-from reference_server.config.mistakes import choices, suggestion
 from reference_server.config.model import Config
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.store import Store
@@ -48,50 +49,56 @@ def login(arguments: Sequence[str]) -> int:
         action="store_true",
         help="open no browser; without, one is opened if this runs in a terminal on a desktop",
     )
-    parser.add_argument(
-        "-c",
-        "--config",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting that takes the place of what config.toml says",
-    )
+    add_settings_options(parser)
     parsed = parser.parse_args(arguments)
 
-    def work() -> str:
+    def work() -> int:
         home = find_home(os.environ)
         config = load_config(home.config_file, dict(os.environ), complain, overrides=parsed.config)
         server = _server(parsed.name, config)
         store = Store(home, config.mcp_oauth_credentials_store)
         store.check()
         _log_in(server, config, store, parsed.scopes, browser=not parsed.no_browser)
-        return f"Successfully logged in to MCP server '{server.name}'."
+        print(f"Successfully logged in to MCP server '{server.name}'.", flush=True)  # noqa: T201
+        return 0
 
     return _run_work("login", work)
 
 
 def logout(arguments: Sequence[str]) -> int:
-    """Run `agent mcp logout` and return the exit status."""
+    """Run `agent mcp logout` and return the exit status: 1 for a name that is not known."""
     parser = _parser("logout", "Remove the OAuth credentials of an MCP server.")
     name: str = parser.parse_args(arguments).name
 
-    def work() -> str:
-        # What config.toml says now is not asked: the server may have gone, or be another.
+    def work() -> int:
+        # What config.toml says now does not count: the server may have gone, or be another.
         removed, left = Store(find_home(os.environ)).remove(name)
         if left:
             complain(f"agent mcp logout: the keyring may still hold them: {left}")
         words = "Removed OAuth credentials for" if removed else "No OAuth credentials stored for"
-        return f"{words} '{escape(brief(name))}'."
+        print(f"{words} '{escape(brief(name))}'.", flush=True)  # noqa: T201
+        return 0 if removed else _status_of_none_stored(name)
 
     return _run_work("logout", work)
 
 
-def _run_work(command: str, work: Callable[[], str]) -> int:
-    """Do the work, print the line it returns, and return the exit status."""
+def _status_of_none_stored(name: str) -> int:
+    """Return 1, with a line, for a name that no server has; 0 if config.toml cannot be read."""
+    try:
+        servers = load_mcp_servers(find_home(os.environ).config_file)
+    except ConfigError:
+        return 0
+    if name in servers:
+        return 0
+    return _complain("logout", OAuthFailure(unknown_server(name, servers)), 1)
+
+
+def _run_work(command: str, work: Callable[[], int]) -> int:
+    """Do the work and return the exit status."""
     speak_utf8()
     try:
         check_streams(uses_streams=False)
-        print(work(), flush=True)  # noqa: T201
+        return work()
     except (ConfigError, UsageError) as error:
         return _complain(command, error, 2)
     except OAuthFailure as error:
@@ -103,7 +110,6 @@ def _run_work(command: str, work: Callable[[], str]) -> int:
     except KeyboardInterrupt:
         complain(f"agent mcp {command}: interrupted")
         return INTERRUPTED
-    return 0
 
 
 def _complain(command: str, error: Exception, status: int) -> int:
@@ -115,8 +121,7 @@ def _server(name: str, config: Config) -> McpServer:
     """Find a server that has a login. Raises OAuthFailure."""
     servers = {**config.mcp_servers, **config.disabled_mcp_servers}
     if (server := servers.get(name)) is None:
-        words = suggestion(name, servers) or choices(servers)
-        raise OAuthFailure(f"No MCP server named '{brief(name)}' exists{words}")
+        raise OAuthFailure(unknown_server(name, servers))
     if not server.url:
         raise OAuthFailure(
             f"OAuth login is unsupported for '{server.name}': it is a stdio server, and only "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from reference_server.agent_mcp.masking import escape
 from reference_server.brief import brief
 from reference_server.cli.surroundings import UsageError, complain, find_home
+from reference_server.config.arguments import add_settings_options
 from reference_server.config.home import Home
 from reference_server.config.load import load_mcp_servers, read_config
 from reference_server.config.mcp import McpServer
@@ -32,10 +33,12 @@ def _list(words: Sequence[str]) -> int:
 
     parser = _parser("list", "List the MCP servers of config.toml.")
     _add_json(parser)
+    add_settings_options(parser)
     parsed = parser.parse_args(words)
     home = find_home(os.environ)
-    servers = sorted(load_mcp_servers(home.config_file, complain).items())
-    views = [_server_view(home, one, secrets=parsed.show_secrets) for _, one in servers]
+    servers = load_mcp_servers(home.config_file, complain, overrides=parsed.config)
+    chosen = [servers[name] for name in sorted(servers)]
+    views = _server_views(home, chosen, secrets=parsed.show_secrets)
     if parsed.json:
         print(as_json([one.fields() for one in views]))  # noqa: T201
     elif views:
@@ -53,17 +56,19 @@ def _get(words: Sequence[str]) -> int:
     parser = _parser("get", "Show one MCP server of config.toml.")
     _add_name(parser)
     _add_json(parser)
+    add_settings_options(parser)
     parsed = parser.parse_args(words)
     home = find_home(os.environ)
-    servers = load_mcp_servers(home.config_file, complain)
+    servers = load_mcp_servers(home.config_file, complain, overrides=parsed.config)
     if parsed.name not in servers:
-        raise CommandFailed(_unknown_server(parsed.name, servers))
-    view = _server_view(home, servers[parsed.name], secrets=parsed.show_secrets)
+        raise CommandFailed(unknown_server(parsed.name, servers))
+    [view] = _server_views(home, [servers[parsed.name]], secrets=parsed.show_secrets)
     print(as_json(view.fields()) if parsed.json else "\n".join(view.lines()))  # noqa: T201
     return 0
 
 
-def _unknown_server(name: str, servers: Iterable[str]) -> str:
+def unknown_server(name: str, servers: Iterable[str]) -> str:
+    """Say that no server has the name, and which names there are."""
     names = list(servers)
     advice = suggestion(name, names) or choices(names)
     return f"No MCP server named '{brief(name)}' exists{advice}"
@@ -170,7 +175,7 @@ def _remove(words: Sequence[str]) -> int:
     )
     if was_there and _remove_credentials(name):
         print(f"Removed OAuth credentials for '{quoted_name}'.")  # noqa: T201
-    return 0
+    return 0 if was_there else 1
 
 
 def _remove_credentials(name: str) -> bool:
@@ -189,18 +194,14 @@ def _remove_credentials(name: str) -> bool:
     return removed
 
 
-def _server_view(home: Home, server: McpServer, *, secrets: bool) -> "ServerView":
+def _server_views(home: Home, servers: Sequence[McpServer], *, secrets: bool) -> "list[ServerView]":
     from reference_server.agent_mcp.display import ServerView
-
-    view = ServerView(server, _auth(home, server))
-    return view if secrets else view.without_secrets()
-
-
-def _auth(home: Home, server: McpServer) -> str:
-    from reference_server.oauth.status import auth_status
+    from reference_server.oauth.status import auth_statuses
     from reference_server.oauth.store import Store
 
-    return auth_status(server, Store(home))
+    statuses = auth_statuses(servers, Store(home))
+    views = [ServerView(*pair) for pair in zip(servers, statuses, strict=True)]
+    return views if secrets else [view.without_secrets() for view in views]
 
 
 def _parser(name: str, description: str, usage: str | None = None) -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from reference_server.brief import brief, brief_value
@@ -58,11 +59,7 @@ def load_config(
     if not text and not overrides:
         return replace(defaults, environment=environment)
     table = parse_toml(path, text)
-    argument_of: dict[Steps, str] = {}
-    if overrides:
-        from reference_server.config.overrides import apply_overrides
-
-        argument_of = apply_overrides(table, overrides)
+    argument_of = _apply_overrides(table, overrides)
     reader = _Reader(Source(path, text, argument_of), table)
     config = reader.config(environment, defaults)
     for line in reader.warnings():
@@ -71,14 +68,19 @@ def load_config(
 
 
 def load_mcp_servers(
-    path: Path, warn: Callable[[str], None] = lambda _line: None
+    path: Path,
+    warn: Callable[[str], None] = lambda _line: None,
+    *,
+    overrides: Sequence[str] = (),
 ) -> dict[str, McpServer]:
     """Read the MCP servers, those that are not enabled too. Raises ConfigError.
 
-    Whatever else the file says may be wrong. `warn` is as for `load_config`.
+    Whatever else the file says may be wrong. The other parameters are as for `load_config`.
     """
     text = read_config(path)
-    return mcp_servers_of(path, text, parse_toml(path, text), warn)
+    table = parse_toml(path, text)
+    argument_of = _apply_overrides(table, overrides)
+    return mcp_servers_of(path, text, table, warn, argument_of)
 
 
 def mcp_servers_of(
@@ -86,14 +88,23 @@ def mcp_servers_of(
     text: str,
     table: Mapping[str, Any],
     warn: Callable[[str], None] = lambda _line: None,
+    argument_of: Mapping[Steps, str] = MappingProxyType({}),
 ) -> dict[str, McpServer]:
     """Return the MCP servers of a text that has been parsed. Raises ConfigError."""
     alone = {key: value for key, value in table.items() if key == "mcp_servers"}
-    reader = _Reader(Source(path, text, {}), alone)
+    reader = _Reader(Source(path, text, argument_of), alone)
     servers = reader.mcp_servers()
     for line in reader.warnings():
         warn(line)
     return servers
+
+
+def _apply_overrides(table: Table, overrides: Sequence[str]) -> dict[Steps, str]:
+    if not overrides:
+        return {}
+    from reference_server.config.overrides import apply_overrides
+
+    return apply_overrides(table, overrides)
 
 
 def read_config(path: Path) -> str:

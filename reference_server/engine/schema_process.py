@@ -42,7 +42,7 @@ def check(schema: Fields, text: str | None) -> Fields:
     try:
         validator = jsonschema_rs.validator_for(schema, offline=True)
     except ValueError as error:
-        return {"bad": (str(error).splitlines() or ["it is no JSON Schema"])[0][:OBJECTION_LIMIT]}
+        return {"bad": _explain(error) or "it is not a JSON Schema"}
     if text is None:
         return {}
     try:
@@ -56,12 +56,28 @@ def check(schema: Fields, text: str | None) -> Fields:
         return _objection(f"it cannot be checked against the schema: {failure}")
     if error is None:
         return {}
-    path = "/".join(map(str, error.instance_path))
-    return _objection(f"at /{path}: {error.message}")
+    return _objection(_explain(error))
+
+
+def _explain(error: ValueError) -> str:
+    """Return the reason, with the place in the value if the library names one."""
+    # Other errors of the library have neither.
+    message = str(getattr(error, "message", error))
+    path: list[object] | None = getattr(error, "instance_path", None)
+    words = " ".join(message.split("\n"))
+    return _shorten(words if path is None else f"at /{'/'.join(map(str, path))}: {words}")
 
 
 def _objection(words: str) -> Fields:
-    return {"objection": words[:OBJECTION_LIMIT]}
+    return {"objection": _shorten(words)}
+
+
+def _shorten(words: str) -> str:
+    """Leave out the middle of a long reason: it quotes a value first, and says why at its end."""
+    if len(words) <= OBJECTION_LIMIT:
+        return words
+    half = OBJECTION_LIMIT // 2
+    return f"{words[:half]} …{len(words) - 2 * half:,} more… {words[-half:]}"
 
 
 if __name__ == "__main__":

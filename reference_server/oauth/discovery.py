@@ -26,6 +26,12 @@ from reference_server.oauth.web import Answer, check_address, one_line, send_req
 
 PATIENCE = 30.0
 """Seconds that all of it may take."""
+
+
+class NoLogin(OAuthFailure):
+    """The server has no OAuth login."""
+
+
 Document = TypeVar("Document", bound=BaseModel)
 
 
@@ -45,6 +51,15 @@ class AuthorizationServer:
     methods: tuple[str, ...] | None
     scopes: tuple[str, ...]
     names_issuer: bool
+
+
+async def has_login(url: str) -> bool:
+    """Return whether the MCP server at an address has an OAuth login. Raises OAuthFailure."""
+    try:
+        await discover(url)
+    except NoLogin:
+        return False
+    return True
 
 
 async def discover(url: str) -> AuthorizationServer:
@@ -125,7 +140,7 @@ async def _own_metadata(url: str) -> tuple[str, OAuthMetadata]:
         if metadata is not None:
             _check_issuer(metadata, issuer)
             return str(metadata.issuer), metadata
-    raise OAuthFailure(
+    raise NoLogin(
         f"{one_line(url)} names no authorization server, and is none itself: it has no OAuth login"
     )
 

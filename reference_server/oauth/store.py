@@ -53,6 +53,10 @@ class Store:
             isinstance(ends, int | float) and time.time() > ends
         )
 
+    def has_any(self, server: str, url: str) -> bool:
+        """Return whether there are credentials of a server at this address, usable or not."""
+        return key_of(server, url) in self._file.read()
+
     def save(self, credentials: Credentials) -> str:
         """Store the credentials of a login; return why an existing keyring could not hold them.
 

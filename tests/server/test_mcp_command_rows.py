@@ -159,7 +159,7 @@ def test_add_writes_an_address_and_the_name_of_a_variable(home: Home) -> None:
     assert "the-token" not in home.config.read_text()
     assert home.mcp("add", "bare", f"--url={url}").status == 0
     assert "bearer_token_env_var" not in home.servers()["bare"]
-    assert [one["auth_status"] for one in home.json("list")] == ["bearer_token", "not_logged_in"]
+    assert [one["auth_status"] for one in home.json("list")] == ["bearer_token", "unknown"]
 
 
 def test_a_token_that_others_can_read_on_its_way_is_told(home: Home) -> None:
@@ -196,13 +196,13 @@ def test_remove_says_that_the_server_is_gone_or_was_not_there(home: Home) -> Non
     assert home.mcp("remove", "web") == Said(0, "Removed global MCP server 'web'.\n")
     assert home.config.read_text() == MIXED[MIXED.index("\n[mcp_servers.files]") :]
     before = home.config.read_bytes()
-    assert home.mcp("remove", "web") == Said(0, "No MCP server named 'web' exists.\n")
-    assert home.mcp("remove", "w.b") == Said(0, "No MCP server named 'w.b' exists.\n")
+    assert home.mcp("remove", "web") == Said(1, "No MCP server named 'web' exists.\n")
+    assert home.mcp("remove", "w.b") == Said(1, "No MCP server named 'w.b' exists.\n")
     assert home.config.read_bytes() == before
 
 
 def test_removing_from_nothing_makes_no_file(home: Home) -> None:
-    assert home.mcp("remove", "x") == Said(0, "No MCP server named 'x' exists.\n")
+    assert home.mcp("remove", "x") == Said(1, "No MCP server named 'x' exists.\n")
     assert not home.config.parent.exists()
 
 

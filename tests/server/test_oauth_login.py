@@ -231,7 +231,7 @@ async def test_logout_removes_what_is_kept_and_says_so(home) -> None:
     assert (first.status, first.out) == (0, "Removed OAuth credentials for 'docs'.\n")
     assert (second.status, second.out) == (0, "No OAuth credentials stored for 'docs'.\n")
     assert (first.err, second.err) == ("", "")
-    assert json.loads(after.out)[0]["auth_status"] == "not_logged_in"
+    assert json.loads(after.out)[0]["auth_status"] == "unknown"
     assert not home.credentials.exists()
     assert "[mcp_servers.docs]" in (home.path / "config.toml").read_text()
 
@@ -247,9 +247,11 @@ async def test_logout_needs_no_settings(home) -> None:
 @pytest.mark.parametrize("name", ["docs", "never-was", "\x1b[31mred", "-x"])
 def test_logout_without_a_login_names_the_server(tmp_path, name, monkeypatch, capsys) -> None:
     monkeypatch.setenv("AGENT_HOME", str(tmp_path / "home"))
-    assert mcp_login.logout(["--", name]) == 0
+    assert mcp_login.logout(["--", name]) == 1
     shown = name.replace("\x1b", "\\x1b")
-    assert capsys.readouterr() == (f"No OAuth credentials stored for '{shown}'.\n", "")
+    out, err = capsys.readouterr()
+    assert out == f"No OAuth credentials stored for '{shown}'.\n"
+    assert err == f"agent mcp logout: No MCP server named '{shown}' exists\n"
     assert not (tmp_path / "home").exists()
 
 
@@ -258,7 +260,7 @@ async def test_another_address_has_no_login(home) -> None:
         await logged_in(home, servers)
         home.configure(f"{servers.server.url}/other")
         listed = await agent(home, "mcp", "list", "--json")
-    assert json.loads(listed.out)[0]["auth_status"] == "not_logged_in"
+    assert json.loads(listed.out)[0]["auth_status"] == "unsupported"
 
 
 async def test_removing_a_server_removes_its_login(home) -> None:

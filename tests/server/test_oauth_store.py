@@ -18,7 +18,7 @@ from reference_server.config.mcp import McpServer
 from reference_server.oauth import keyring_store
 from reference_server.oauth.credentials import Credentials, key_of
 from reference_server.oauth.failure import OAuthFailure
-from reference_server.oauth.status import auth_status
+from reference_server.oauth.status import auth_statuses
 from reference_server.oauth.store import Choice, Store
 
 URL = "https://docs.example/mcp"
@@ -181,7 +181,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left(tmp_path, path, content, w
         assert str(failed.value).startswith(f"{path}: {words}")
         assert "secret-1" not in str(failed.value)
     assert path.read_bytes() == content
-    assert auth_status(McpServer("docs", url=URL), store(tmp_path)) == "not logged in"
+    assert status_of(McpServer("docs", url=URL), store(tmp_path)) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_an_entry_that_cannot_be_read_is_told_and_replaced_by_a_login(
     if entry is not None:
         with pytest.raises(OAuthFailure, match="the credentials of `docs` cannot be used: "):
             store(tmp_path).load("docs", URL)
-    assert auth_status(McpServer("docs", url=URL), store(tmp_path)) == "not logged in"
+    assert status_of(McpServer("docs", url=URL), store(tmp_path)) == "not logged in"
     store(tmp_path).save(ONE)
     assert store(tmp_path).load("docs", URL) == ONE
 
@@ -254,7 +254,7 @@ def test_a_server_without_a_login_asks_no_keyring(tmp_path, keyring) -> None:
     assert store(tmp_path, "auto").remove("docs") == (False, "")
     store(tmp_path, "keyring").save(ONE)
     asked = keyring.asked
-    assert auth_status(McpServer("docs", url=URL), store(tmp_path, "keyring")) == "authenticated"
+    assert status_of(McpServer("docs", url=URL), store(tmp_path, "keyring")) == "authenticated"
     assert keyring.asked == asked
 
 
@@ -330,19 +330,25 @@ def test_renewed_credentials_stay_in_the_keyring(tmp_path, path, keyring) -> Non
 # What is said of them.
 
 
+def status_of(server: McpServer, store: Store) -> str:
+    """Its status without asking the server, as that of a disabled one."""
+    [status] = auth_statuses([replace(server, enabled=False)], store)
+    return status
+
+
 @pytest.mark.parametrize(
     ("server", "status"),
     [
         (McpServer("docs", command="true"), "unsupported"),
         (McpServer("docs", url=URL, token_variable="TOKEN"), "bearer token"),
         (McpServer("docs", url=URL), "authenticated"),
-        (McpServer("docs", url=URL + "/x"), "not logged in"),
-        (McpServer("dogs", url=URL), "not logged in"),
+        (McpServer("docs", url=URL + "/x"), "unknown"),
+        (McpServer("dogs", url=URL), "unknown"),
     ],
 )
 def test_the_status_of_a_server(tmp_path, server, status) -> None:
     store(tmp_path).save(ONE)
-    assert auth_status(server, store(tmp_path)) == status
+    assert status_of(server, store(tmp_path)) == status
 
 
 @pytest.mark.parametrize("choice", ["file", "keyring"])
@@ -358,7 +364,7 @@ def test_the_status_of_a_server(tmp_path, server, status) -> None:
 @pytest.mark.usefixtures("keyring")
 def test_the_status_of_what_has_expired(tmp_path, choice, ends, refresh, status) -> None:
     store(tmp_path, choice).save(replace(ONE, expires_at=ends, refresh_token=refresh))
-    assert auth_status(McpServer("docs", url=URL), store(tmp_path)) == status
+    assert status_of(McpServer("docs", url=URL), store(tmp_path)) == status
 
 
 def test_no_secret_is_in_the_repr_of_credentials() -> None:

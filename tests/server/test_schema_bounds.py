@@ -163,3 +163,24 @@ def test_the_schema_process_says_whether_an_answer_fits(
     text: str | None, said: dict[str, str]
 ) -> None:
     assert schema_process.check(STRING, text) == said
+
+
+WORDS = "x" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "reason"),
+    [
+        ({"properties": [{WORDS: 1}]}, None, 'is not of type "object"'),
+        ({"properties": {"a": {"type": WORDS}}}, None, "'anyOf' keyword"),
+        ({"type": "string"}, json.dumps({"a": WORDS}), 'is not of type "string"'),
+        ({"properties": {"a": {"maxLength": 3}}}, json.dumps({"a": WORDS}), "3 characters"),
+    ],
+)
+def test_a_long_value_does_not_cut_off_the_reason(schema, text, reason) -> None:
+    answer = schema_process.check(schema, text)
+    [words] = answer.values()
+    assert words.startswith("at /")
+    assert words.endswith(reason)
+    assert "more…" in words
+    assert len(words) < 600

@@ -40,7 +40,11 @@ EARLY = {
     "a schema that is a pipe": (("--output-schema", "pipe"), b"hi", "it is not a file"),
     "a schema that is no JSON": (("--output-schema", "file"), b"hi", "file:1:1: is no JSON"),
     "a schema that is no object": (("--output-schema", "list.json"), b"hi", "a JSON object"),
-    "a schema that is no schema": (("--output-schema", "odd.json"), b"hi", "--output-schema"),
+    "a schema that is no schema": (
+        ("--output-schema", "odd.json"),
+        b"hi",
+        '--output-schema odd.json: at /type: "nothing of the kind" is not valid',
+    ),
     "a schema that is too large": (("--output-schema", "huge"), b"hi", "larger than"),
     "a message file that is a folder": (("-o", "."), b"hi", "--output-last-message .:"),
     "a message file in no folder": (("-o", "none/out"), b"hi", "--output-last-message none/out"),

@@ -1,0 +1,63 @@
+"""Options of every command that set what config.toml says: `--config`, `--enable`, `--disable`.
+
+They may stand before the command too, as in `agent --config model=x app-server`.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+OPTIONS = {"-c": "{}", "--config": "{}", "--enable": "features.{}=true"}
+OPTIONS["--disable"] = "features.{}=false"
+
+
+class WrongOption(ValueError):
+    """An option before the command cannot be used; str() says why."""
+
+
+def add_settings_options(parser: ArgumentParser) -> None:
+    """Add the options to the parser of a command; `config` gets their values as `key=value`."""
+    parser.add_argument(
+        "-c",
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that takes the place of what config.toml says, such as "
+        "model_providers.mine.request_max_retries=2; may be given more than once",
+    )
+    for option, value in (("--enable", "true"), ("--disable", "false")):
+        parser.add_argument(
+            option,
+            action="append",
+            dest="config",
+            type=OPTIONS[option].format,
+            metavar="FEATURE",
+            help=f"the same as --config features.FEATURE={value}",
+        )
+
+
+def split_leading_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options before the command as `--config=KEY=VALUE`, and the words after them.
+
+    Raises WrongOption.
+    """
+    settings: list[str] = []
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option, value = _split_option(rest.pop(0))
+        if option not in OPTIONS:
+            raise WrongOption(f"there is no option {option} before the command")
+        if value is None:
+            if not rest:
+                raise WrongOption(f"{option}: expected one argument")
+            value = rest.pop(0)
+        settings.append(f"--config={OPTIONS[option].format(value)}")
+    return settings, rest
+
+
+def _split_option(word: str) -> tuple[str, str | None]:
+    """Return the name of an option, and its value if the same word holds it."""
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        return name, value if equals else None
+    return word[:2], word[2:].removeprefix("=") or None
