@@ -18,6 +18,7 @@ from harness.cli.commands import (
     record_options,
     run_commands,
     run_options,
+    show_options,
     snapshots,
 )
 
@@ -101,32 +102,18 @@ def check(
     raise typer.Exit(status)
 
 
-@app.command()
-def show(
-    trace: Annotated[Path, typer.Argument(help="a stored trace")],
-    *,
-    stdin: Annotated[bool, typer.Option("--stdin", help="only what was sent, as sent")] = False,
-    message: Annotated[
-        int | None, typer.Option(help="this one and those around it; the first is 0")
-    ] = None,
-) -> None:
-    """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
-    from harness.cli.commands.stored_traces import sent_bytes, trace_lines
-    from harness.client.target.run_folders import find_kept_file
-
-    with run_commands.exit_on_error():
-        if stdin:
-            sys.stdout.buffer.write(sent_bytes(find_kept_file(trace)))
-            return
-        for line in trace_lines(find_kept_file(trace), message):
-            typer.echo(line)
+app.command()(show_options.show)
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})  # -32600 is an argument.
 def explain(
     name: Annotated[str, typer.Argument(metavar="ID", help="or: capabilities, verdicts, levels")],
 ) -> None:
-    """Explain an id: of a rule, requirement, finding, capability, scenario; or a verdict."""
+    """Explain an id, a verdict, or a word of the protocol: turn/start, -32600.
+
+    Ids are those of rules, requirements, findings, capabilities, scenarios and open points. Words
+    are methods, notifications, item types, types and error codes.
+    """
     from harness.cli.commands.explain import explain as explanation
 
     with run_commands.exit_on_error():

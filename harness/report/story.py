@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.judge.rules.discovery import class_place, every_rule
 from harness.judge.verdict import Verdict
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.findings import finding_kinds
@@ -17,8 +18,11 @@ from harness.trace.marks import StepBegins
 from harness.trace.surfaces import surface_of
 
 
-def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
-    """Return the story of a rule's first violation, with the number of the others."""
+def rule_story(rule: RuleResult, book: Book, report: Report, *, verbose: bool = False) -> str:
+    """Return the story of a rule's first violation, with the number of the others.
+
+    If `verbose`, it names the rule's class with its file and line.
+    """
     proofs = [p for p in rule.proofs if p.row.verdict in (Verdict.FAIL, Verdict.ERROR)]
     if not proofs:
         return ""
@@ -29,6 +33,7 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
         f"  subject   {first.row.subject}",
         f"  expected  {first.row.expected}",
         f"  actual    {first.row.actual}",
+        *([f"  judged by {class_place(every_rule()[rule.id])}"] if verbose else []),
         "",
     ]
     lines += _wire_lines(first)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import Said, call
 
+from harness.cli.commands import protocol_words
 from harness.cli.commands.vocabulary import names
 from harness.faults.base import all_faults
 from harness.faults.client_duties import client_faults
@@ -39,6 +40,7 @@ def test_a_rule_like_no_other_is_answered_with_their_number_and_where_they_are_l
         *finding_kinds(),
         *requirements,
         *names(),
+        *protocol_words.names(),
         *all_faults(),
         *client_faults(),
     }

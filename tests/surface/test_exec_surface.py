@@ -8,7 +8,8 @@ import anyio
 import pytest
 from stream_rules import RULES
 
-from harness.cli.commands.stored_traces import check_trace, sent_bytes, trace_lines
+from harness.cli.commands.show import sent_bytes, show_trace
+from harness.cli.commands.stored_traces import check_trace
 from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
@@ -161,7 +162,7 @@ async def test_check_judges_a_stored_run_and_shows_its_lines(tmp_path: Path) -> 
     shown = "\n".join(checked.lines())
     assert "exec.end-is-last: turn 1 of p1" in shown
     assert '"message": "once more"' in shown
-    assert any("program-ended" in line for line in trace_lines(path))
+    assert any("program-ended" in line for line in show_trace(path).lines())
     assert sent_bytes(path) == b"say hello\n"
 
 

@@ -1,15 +1,15 @@
 """`harness explain` and `harness list`: meanings of rules, requirements and findings."""
 
 import inspect
-import textwrap
 from collections.abc import Iterator
 
-from harness.cli.commands import fault_list, vocabulary
+from harness.cli.commands import fault_list, protocol_words, vocabulary
+from harness.cli.commands.protocol_words import clause_lines, wrap
 from harness.errors import UsageError
 from harness.faults.base import all_faults
 from harness.faults.client_duties import client_faults
 from harness.judge.base import Monitor, Side
-from harness.judge.rules.discovery import every_rule
+from harness.judge.rules.discovery import class_place, every_rule
 from harness.protocol.spec.findings import FindingKind, finding_kinds
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Requirement
@@ -28,19 +28,27 @@ def explain(name: str) -> Iterator[str]:
     requirements = {requirement.id: requirement for requirement in load_book().requirements}
     # Also as pytest prints it: rules::turn.completes, findings::setup.not-started.
     wanted_id = name.split("::", 1)[-1]
+    is_word = wanted_id in vocabulary.names() or wanted_id.upper() in vocabulary.names()
     if wanted_id in kinds:
         yield from _finding_lines(kinds[wanted_id])
     elif wanted_id in rules:
         yield from _rule_lines(rules[wanted_id], alone=wanted_id not in requirements)
     elif wanted_id in requirements:
         yield from _requirement_lines(requirements[wanted_id])
-    elif wanted_id in vocabulary.names() or wanted_id.upper() in vocabulary.names():
-        yield from vocabulary.explain_word(wanted_id)
+    elif is_word or protocol_words.is_explained(wanted_id):
+        if is_word:
+            yield from vocabulary.explain_word(wanted_id)
+        if protocol_words.is_explained(wanted_id):
+            yield from [""] * is_word
+            yield from protocol_words.explain_word(wanted_id)
     elif wanted_id in fault_list.faults_by_id():
         yield from fault_list.explain_fault(wanted_id)
     else:
         ids = sorted(
-            {*rules, *kinds, *requirements, *vocabulary.names(), *fault_list.faults_by_id()}
+            {
+                *(*rules, *kinds, *requirements, *vocabulary.names()),
+                *(*fault_list.faults_by_id(), *protocol_words.names()),
+            }
         )
         raise UsageError(unknown_name("id", wanted_id, ids, listed=_LISTED))
 
@@ -48,14 +56,14 @@ def explain(name: str) -> Iterator[str]:
 def _finding_lines(kind: FindingKind) -> Iterator[str]:
     yield f"{kind.id} (finding)"
     yield ""
-    yield from _wrap(kind.means[0].upper() + kind.means[1:] + ".")
+    yield from wrap(kind.means[0].upper() + kind.means[1:] + ".")
     yield ""
     yield "usual causes:"
     for cause in kind.causes:
-        yield from _wrap(cause, "- ")
+        yield from wrap(cause, "- ")
     yield ""
     yield "what to do:"
-    yield from _wrap(kind.advice, "  ")
+    yield from wrap(kind.advice, "  ")
     yield ""
     if kind.accepted:
         yield "known and accepted? name it in a baseline or a profile:"
@@ -65,15 +73,15 @@ def _finding_lines(kind: FindingKind) -> Iterator[str]:
 
 
 def _requirement_lines(requirement: Requirement) -> Iterator[str]:
-    yield from _clause_lines(requirement)
+    yield from clause_lines(requirement)
     yield ""
     yield f"binds: {requirement.clause.bound}; level {requirement.clause.level}"
     if requirement.drawn_from:
         yield f"drawn from: {', '.join(requirement.drawn_from)}"
     if requirement.lighter:
-        yield from _wrap(f"no MUST, since: {requirement.lighter}")
+        yield from wrap(f"no MUST, since: {requirement.lighter}")
     if requirement.excluded:
-        yield from _wrap(f"no rule judges it: {requirement.excluded}")
+        yield from wrap(f"no rule judges it: {requirement.excluded}")
     if requirement.owed:
         yield "no rule judges it yet"
     rules = every_rule()
@@ -83,34 +91,17 @@ def _requirement_lines(requirement: Requirement) -> Iterator[str]:
         yield f"more: harness explain {requirement.rules[0]}"
 
 
-def _clause_lines(requirement: Requirement) -> Iterator[str]:
-    clause = requirement.clause
-    yield f"requirement {requirement.id} ({clause.basis})"
-    yield from _wrap(clause.statement, "  ")
-    yield f"  {clause.document}, {clause.heading!r}, line {clause.line}"
-
-
-def _wrap(text: str, first: str = "") -> list[str]:
-    indent = " " * len(first)
-    return textwrap.wrap(
-        text,
-        96,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-    )
-
-
 def _rule_lines(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
     yield f"{rule.id} ({rule.level}): {rule.title}"
     yield ""
-    yield from _wrap(" ".join((inspect.getdoc(rule) or "").split()))
+    yield from wrap(" ".join((inspect.getdoc(rule) or "").split()))
+    yield f"its class: {class_place(rule)}"
     yield ""
     judged = load_book().requirements_of(rule.id)
     for requirement in judged:
-        yield from _clause_lines(requirement)
+        yield from clause_lines(requirement)
     if not alone and all(requirement.id != rule.id for requirement in judged):
-        yield from _clause_lines(load_book().requirement(rule.id))
+        yield from clause_lines(load_book().requirement(rule.id))
     yield ""
     if rule.side is Side.CLIENT:
         yield "a duty of clients, judged by harness check --side client and behind"

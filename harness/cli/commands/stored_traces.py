@@ -1,4 +1,4 @@
-"""Judge and show stored traces, with the rules of a live run."""
+"""Judge stored traces, with the rules of a live run."""
 
 import textwrap
 from collections import Counter
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from harness.errors import UsageError
 from harness.judge.base import Monitor
 from harness.judge.judge import feed_trace
 from harness.judge.missing_messages import Decision, Treatment, decide_treatment
@@ -15,11 +14,9 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.report.causes import Cause, ServerErrors, group_by_cause
-from harness.report.wire_lines import frame_line, proof_lines
+from harness.report.wire_lines import proof_lines
 from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
-from harness.trace.frame import Kind, Origin
-from harness.trace.mark_rows import to_row
 from harness.trace.names import with_wire_names
 from harness.trace.store import TraceFormatError
 from harness.trace.surface.registry import classify_of
@@ -28,8 +25,6 @@ from harness.trace.trace import End, Trace
 # Messages shown, and similar findings named, for each finding.
 MAX_LINES: Final = 6
 MAX_LIKE_FINDINGS: Final = 5
-# Characters shown of a requested message.
-_MAX_MESSAGE_CHARS: Final = 100_000
 # The silence after which nothing more is expected, unless a profile sets it.
 SETTLE_SECONDS: Final = 1.0
 SUSPECTED: Final = "suspected"
@@ -205,39 +200,3 @@ def check_trace(
 
 def _key(row: Row) -> tuple[str, str, str, str]:
     return row.rule, row.subject, row.verdict.value, row.actual
-
-
-def trace_lines(path: Path, message: int | None = None) -> Iterator[str]:
-    """Yield every frame and mark of a trace as a line, or one frame with those around it.
-
-    Raises `UsageError` if the trace has no such message.
-    """
-    trace = load_any(path, load_book().paths_of, classify_of=classify_of)
-    if message is not None:
-        if not 0 <= message < len(trace.frames):
-            last = len(trace.frames) - 1
-            raise UsageError(f"{path}: there is no message {message}; the last one is {last}")
-        yield from proof_lines(trace, [message], limit=_MAX_MESSAGE_CHARS)
-        return
-    header = trace.header
-    yield f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
-    if header.faults:
-        yield "the scenario's faults were at work: what is wrong here need not be the server's"
-    marks = sorted(trace.marks, key=lambda mark: mark.after)
-    position = 0
-    for frame in trace.frames:
-        while position < len(marks) and marks[position].after < frame.seq:
-            mark = marks[position]
-            yield f"    {mark.at * 1000:9.1f} · {mark.kind} {to_row(mark.body)}"
-            position += 1
-        yield frame_line(frame)
-    for mark in marks[position:]:
-        yield f"    {mark.at * 1000:9.1f} · {mark.kind} {to_row(mark.body)}"
-    yield f"end: {trace.end}"
-
-
-def sent_bytes(path: Path) -> bytes:
-    """Return the bytes that the harness sent, by line; a program's input is sent as it is."""
-    trace = load_any(path, load_book().paths_of, classify_of=classify_of)
-    sent_frames = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
-    return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent_frames)

@@ -30,7 +30,7 @@ def emit(report: Report, session: pytest.Session, book: Book, lines: RuleLines) 
     if not lines.every and any(map(lines.shows, report.rules)):
         hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
     for rule in report.rules:
-        story = rule_story(rule, book, report)
+        story = rule_story(rule, book, report, verbose=lines.every)
         rule_report = _rule_report(rule, story, session.config.rootpath, strict=report.strict)
         lines.mark(rule_report, rule, strict=report.strict)
         session.testscollected += lines.shows(rule) and not lines.every

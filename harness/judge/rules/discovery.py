@@ -5,8 +5,10 @@ Nothing outside names a single rule. Whoever judges servers asks `all_rules`, wh
 """
 
 import importlib
+import inspect
 import pkgutil
 from functools import cache
+from pathlib import Path
 
 import harness.judge.rules
 from harness.judge.base import Monitor, Side, registered_rules
@@ -26,6 +28,13 @@ def every_rule() -> dict[str, type[Monitor]]:
     """The rules for both sides, by id, sorted."""
     _import_all()
     return registered_rules()
+
+
+def class_place(rule: type[Monitor]) -> str:
+    """Return the name, file and line of a rule's class; a file below this folder is relative."""
+    path = Path(inspect.getsourcefile(rule) or rule.__module__)
+    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return f"{rule.__name__} at {near}:{inspect.getsourcelines(rule)[1]}"
 
 
 def _of(side: Side) -> dict[str, type[Monitor]]:

@@ -100,7 +100,7 @@ def test_verdicts_and_levels_are_explained_as_the_page_on_reports_says() -> None
     for verdict, (means, pytest_word) in VERDICTS.items():
         assert f"| {verdict.value} | {means} | {pytest_word} |" in page
         assert told(verdict.value).startswith(f"{verdict.value} (verdict): {means}")
-        assert told(verdict.value.lower()) == told(verdict.value)
+        assert told(verdict.value.lower()).startswith(told(verdict.value))
     for level, (basis, counts) in LEVELS.items():
         assert f"| {level.value} | {basis} | {counts} |" in page
         assert told(level.value).startswith(f"{level.value} (level): {basis}")
@@ -119,3 +119,52 @@ def test_verdicts_and_levels_are_explained_as_the_page_on_reports_says() -> None
 def test_the_nearest_is_looked_for_among_words_of_every_kind(asked: str, near: str) -> None:
     with pytest.raises(UsageError, match=f"did you mean '{near}'"):
         told(asked)
+
+
+def test_every_word_of_the_protocol_is_explained() -> None:
+    book = load_book()
+    for row in (*book.methods, *book.events):
+        text = told(row.method)
+        assert row.method in text
+        for clause in row.clauses:
+            assert clause.removeprefix("?") in text, row.method
+        assert re.search(r", line \d+", text), row.method
+    for point in book.unspecified:
+        assert f"{point.document}, " in told(point.id)
+        assert f"line {point.line}" in told(point.id)
+    for name in ("commandExecution", "TurnError", "AgentErrorInfo", "SandboxPolicy"):
+        assert re.search(r", line \d+", told(name)), name
+
+
+def test_a_notification_is_explained_by_the_clauses_that_mention_it() -> None:
+    text = told("thread/closed")
+    for requirement in ("event.thread-closed", "loading.unsubscribe-last"):
+        assert f"requirement {requirement} (" in text
+
+
+@pytest.mark.parametrize("code", ["-32700", "-32600", "-32601", "-32602", "-32603", "-32001"])
+def test_an_error_code_is_explained_by_what_the_text_leaves_open(code: str) -> None:
+    text = told(code)
+    assert text.startswith(f"{code} (error code): ")
+    assert "names no codes" in text
+    assert "rpc.error-response (left open by the text)" in text
+
+
+def test_a_word_with_two_meanings_has_both() -> None:
+    assert "plan (capability)" in told("plan")
+    assert "plan (item type)" in told("plan")
+    assert "ERROR (verdict)" in told("error")
+    assert "error (notification" in told("error")
+
+
+def test_a_misspelt_method_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"did you mean 'turn/start'"):
+        told("turn/strat")
+
+
+def test_a_rule_is_explained_with_its_class_and_place() -> None:
+    for name in every_rule():
+        found = re.search(r"^its class: (\w+) at (\S+):(\d+)$", told(name), re.MULTILINE)
+        assert found, name
+        line = Path(found[2]).read_text(encoding="utf-8").splitlines()[int(found[3]) - 1]
+        assert line.startswith(("class ", "@")), name

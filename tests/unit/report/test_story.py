@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from shlex import quote
 
@@ -47,6 +48,17 @@ def story(trace: Path | str, *frames: tuple[int, ...], stderr: str = "") -> str:
     ]
     rule = RuleResult(RULE, "A turn ends once", Level.MUST, Verdict.FAIL, proofs=proofs)
     return rule_story(rule, load_book(), Report("p", "a 'b'"))
+
+
+def test_verbose_story_names_the_class_of_the_rule() -> None:
+    proof = Proof(
+        "s", Row(RULE, "turn 0", Verdict.FAIL, Level.MUST, (), "one", "two"), "", "/s", ""
+    )
+    rule = RuleResult(RULE, "A turn ends once", Level.MUST, Verdict.FAIL, proofs=[proof])
+    report = Report("p", "a 'b'")
+    assert "judged by" not in rule_story(rule, load_book(), report)
+    told = rule_story(rule, load_book(), report, verbose=True)
+    assert re.search(r"judged by \w+ at harness/judge/rules/\S+\.py:\d+", told)
 
 
 def test_story_has_its_parts_in_order(trace: Path) -> None:

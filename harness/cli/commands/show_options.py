@@ -1,0 +1,89 @@
+"""Options of `harness show`, its colours and its pager."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.commands.json_output import JSON_HELP, JSON_METAVAR, STANDARD_OUTPUT, write_json
+from harness.cli.commands.run_commands import exit_on_error
+
+_TIME = "a time: 8300 (milliseconds), 8.3s or 2m"
+
+
+def show(
+    trace: Annotated[Path, typer.Argument(help="a stored trace, or a recording")],
+    *,
+    stdin: Annotated[bool, typer.Option("--stdin", help="only what was sent, as sent")] = False,
+    message: Annotated[
+        int | None, typer.Option(help="this one and those around it; the first is 0")
+    ] = None,
+    thread: Annotated[
+        str, typer.Option(metavar="ID", help="of this thread; its id or a part")
+    ] = "",
+    turn: Annotated[str, typer.Option(metavar="ID", help="of this turn")] = "",
+    item: Annotated[str, typer.Option(metavar="ID", help="of this item")] = "",
+    method: Annotated[
+        list[str] | None, typer.Option(help="of this method, or such as 'turn/*'; repeatable")
+    ] = None,
+    direction: Annotated[str, typer.Option(help="to-target or from-target")] = "",
+    since: Annotated[str, typer.Option(metavar="TIME", help=f"from {_TIME}")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help=f"up to {_TIME}")] = "",
+    target: Annotated[str, typer.Option(help="a profile: its names and known deviations")] = "",
+    json: Annotated[str, typer.Option("--json", metavar=JSON_METAVAR, help=JSON_HELP)] = "",
+    pager: Annotated[bool, typer.Option(help="page long output in a terminal")] = True,
+) -> None:
+    """Show a trace: its messages with times and pairs, silences, and findings of its check.
+
+    A request names its answer and the time between, a silence what was waited for. "!" marks a
+    message with a finding. Filters combine; a request and its answer are shown together.
+    """
+    from harness.cli.commands.show import sent_bytes, show_trace
+    from harness.cli.commands.trace_filter import TraceFilter
+    from harness.client.target.run_folders import find_kept_file
+
+    with exit_on_error():
+        path = find_kept_file(trace)
+        if stdin:
+            sys.stdout.buffer.write(sent_bytes(path))
+            return
+        chosen = TraceFilter(thread, turn, item, method or (), direction, since, until)
+        shown = show_trace(path, chosen, message=message, target=target, colour=_wants_colour())
+        if json:
+            write_json(shown.json(), json)
+        if json != STANDARD_OUTPUT:
+            _print(list(shown.lines()), pager=pager)
+
+
+def _wants_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _print(lines: Sequence[str], *, pager: bool) -> None:
+    text = "\n".join(lines) + "\n"
+    screen = shutil.get_terminal_size()
+    height = sum(1 + len(line) // max(1, screen.columns) for line in lines)
+    if pager and sys.stdout.isatty() and height >= screen.lines:
+        _page(text)
+    else:
+        typer.echo(text, nl=False)
+
+
+def _page(text: str) -> None:
+    """Show a text with `$PAGER`, else `less`; print it if there is none."""
+    command = shlex.split(os.environ.get("PAGER") or "less")
+    program = shutil.which(command[0]) if command else None
+    if program is None:
+        typer.echo(text, nl=False)
+        return
+    # R shows colours; F and X leave a short text on the screen.
+    env = {**os.environ, "LESS": os.environ.get("LESS") or "FRX"}
+    subprocess.run(
+        [program, *command[1:]], input=text.encode(errors="backslashreplace"), env=env, check=False
+    )
