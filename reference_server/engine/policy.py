@@ -50,9 +50,15 @@ def ruling_on_command(
             return Ruling.RUN if has_rule or may_run_trusted else Ruling.DECLINE
 
 
-def ruling_on_denial(policy: ApprovalPolicy) -> Ruling:
-    """Decide about running a command again, outside the sandbox, that the sandbox stopped."""
-    return Ruling.ASK if policy == "on-failure" else Ruling.FAIL
+def ruling_on_denial(policy: ApprovalPolicy, *, accepted: bool) -> Ruling:
+    """Decide about running a command again, outside the sandbox, that the sandbox stopped.
+
+    `accepted`: the client has accepted this same command, for the same reason, under a sandbox in
+    which no command can change what the accepted one does.
+    """
+    if policy == "on-failure":
+        return Ruling.ASK
+    return Ruling.RUN if accepted else Ruling.FAIL
 
 
 def ruling_on_file_change(policy: ApprovalPolicy, *, inside: bool) -> Ruling:

@@ -86,10 +86,8 @@ _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgr
 _NO_NETWORK = "--unshare-net"
 _FILTER_AT = 200
 """The descriptor at which bubblewrap reads the program of `seccomp.py`."""
-_DENIED = re.compile(
-    r"Read-only file system|Operation not permitted|Permission denied"
-    r"|\b(?:EROFS|EPERM|EACCES)\b"
-)
+_DENIED = re.compile(r"Read-only file system|Operation not permitted|\b(?:EROFS|EPERM)\b")
+_FORBIDDEN = re.compile(r"Permission denied|\bEACCES\b")
 _NO_WAY_OUT = re.compile(
     r"Network is unreachable|Could not resolve host|Temporary failure in name resolution"
     r"|\b(?:ENETUNREACH|EAI_AGAIN)\b"
@@ -369,7 +367,9 @@ def _home_of_account() -> Path | None:
         return None
 
 
-def looks_denied(finished: Finished, confinement: Confinement) -> bool:
+def looks_denied(
+    finished: Finished, confinement: Confinement, *, forbidden_files: bool = True
+) -> bool:
     """Return whether the sandbox seems to have stopped a command, so that asking to run it outside
     helps.
 
@@ -377,13 +377,15 @@ def looks_denied(finished: Finished, confinement: Confinement) -> bool:
     kernel's message for a read-only file system, a forbidden file or operation, or, without
     network, for an unreachable network or an unknown host. Not counted: status 126 (a file that is
     not executable is not so outside either), "Connection refused" (which a server that is down
-    gives too), messages in other languages than English.
+    gives too), messages in other languages than English. Without `forbidden_files` a forbidden file
+    does not count either.
     """
     if not finished.exit_code or finished.timed_out or finished.was_stopped:
         return False
     if finished.exit_code == _NOT_EXECUTABLE:
         return False
-    denied = confinement.files and _DENIED.search(finished.output)
+    patterns = (_DENIED, _FORBIDDEN) if forbidden_files else (_DENIED,)
+    denied = confinement.files and any(one.search(finished.output) for one in patterns)
     cut_off = confinement.network and _NO_WAY_OUT.search(finished.output)
     return bool(denied or cut_off)
 

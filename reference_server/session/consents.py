@@ -16,20 +16,35 @@ class Consents:
     """Operations accepted for the session on one thread."""
 
     def __init__(self) -> None:
-        self._commands: set[tuple[bytes, tuple[str, ...], str, bool]] = set()
+        self._commands: dict[tuple[bytes, tuple[str, ...], str, bool], set[str | None]] = {}
         self._files: set[tuple[bytes, str]] = set()
 
     def accept_command(
-        self, under: SandboxPolicy, argv: tuple[str, ...], cwd: str, *, outside: bool
+        self,
+        under: SandboxPolicy,
+        argv: tuple[str, ...],
+        cwd: str,
+        *,
+        outside: bool,
+        reason: str | None,
     ) -> None:
-        """Remember a command; `outside`: it was accepted to run outside the sandbox."""
-        self._commands.add((under.encode(), argv, cwd, outside))
+        """Remember a command and the reason that the client was shown.
+
+        `outside`: it was accepted to run outside the sandbox.
+        """
+        self._commands.setdefault((under.encode(), argv, cwd, outside), set()).add(reason)
 
     def has_command(
         self, under: SandboxPolicy, argv: tuple[str, ...], cwd: str, *, outside: bool
     ) -> bool:
         """Return whether this very command was accepted under this policy."""
         return (under.encode(), argv, cwd, outside) in self._commands
+
+    def has_question(
+        self, under: SandboxPolicy, argv: tuple[str, ...], cwd: str, reason: str | None
+    ) -> bool:
+        """Return whether this command was accepted for this reason, to run in the sandbox."""
+        return reason in self._commands.get((under.encode(), argv, cwd, False), ())
 
     def accept_files(self, under: SandboxPolicy, paths: Iterable[str]) -> None:
         """Remember the files of a change."""

@@ -98,6 +98,18 @@ async def test_an_accepted_command_is_as_confined_as_it_was_asked_about(place: P
             assert (KEY in output(one)) is escalated
 
 
+async def test_no_hidden_secret_makes_an_accepted_command_leave_the_sandbox(place: Place) -> None:
+    """As of a search through the home that comes by a secret: not that was accepted."""
+    async with attack(place) as one:
+        for policy in ("on-request", "untrusted"):
+            thread = await one.thread(CONFINING["readOnly"], policy)
+            call = runs("(grep -r '' ~/.ssh; cat ~/.agent/auth.json)")
+            for decision in ("accept", *GRANTS):
+                await one.turn(thread, call, DONE, decision=decision)
+                assert "Permission denied" in output(one)
+        assert SECRET.encode() not in one.everything_said()
+
+
 @pytest.mark.parametrize("decision", one_in(2, GRANTS, pytest.mark.attacks))
 async def test_a_grant_inside_the_sandbox_is_asked_again_outside(
     place: Place, decision: str
@@ -113,6 +125,89 @@ async def test_a_grant_inside_the_sandbox_is_asked_again_outside(
         for policy in ("never", "on-failure", "reject"):
             await one.turn(thread, wanting, DONE, approvalPolicy=policy)
         assert SECRET.encode() not in one.everything_said()
+
+
+WRITES = "echo x >> ../outside/made"
+"""A command that a confining sandbox stops."""
+
+
+@pytest.mark.parametrize("policy", ["on-request", "untrusted"])
+@pytest.mark.parametrize("decision", ["accept", *GRANTS, "applyNetworkPolicyAmendment"])
+async def test_only_what_was_accepted_leaves_the_sandbox_that_stopped_it(
+    place: Place, decision: str, policy: str
+) -> None:
+    """Same words, folder, reason and sandbox; a lasting rule never counts as such a consent."""
+    made = place.outside / "made"
+    (place.work / "sub").mkdir()
+    async with attack(place) as one:
+        thread = await one.thread(CONFINING["readOnly"], policy)
+        call = {"justification": "to note it"}
+        assert len(await one.turn(thread, runs(WRITES, **call), DONE, decision=decision)) == 1
+        assert made.read_text() == "x\n"
+        made.unlink()
+        asked = await one.turn(thread, runs(WRITES, **call), DONE)
+        # For the session it is accepted; by a rule it runs unasked, and stays inside.
+        assert bool(asked) == (decision == "accept")
+        assert made.exists() == (decision == "acceptForSession")
+        made.unlink(missing_ok=True)
+        others = (
+            (runs(f"{WRITES} "), {}),
+            (runs(WRITES, workdir="sub", **call), {}),
+            (runs(WRITES, justification="something else"), {}),
+            (runs(WRITES), {}),
+            (runs(WRITES, sandbox_permissions="require_escalated", **call), {}),
+            (runs(WRITES, **call), {"sandboxPolicy": CONFINING["workspaceWrite"]}),
+            (runs(WRITES, **call), {"approvalPolicy": "never"}),
+            (runs(WRITES, **call), {"approvalPolicy": "on-failure"}),
+            (runs(WRITES, **call), {"approvalPolicy": "reject"}),
+        )
+        for number, (other, under) in enumerate(others):
+            await one.turn(thread, other, DONE, **under)
+            assert not made.exists(), number
+        another = await one.thread(CONFINING["readOnly"], policy)
+        await one.turn(another, runs(WRITES, **call), DONE)
+        assert not made.exists()
+
+
+@pytest.mark.parametrize("decision", GRANTS)
+async def test_an_accepted_command_stays_in_a_sandbox_where_commands_can_change_it(
+    place: Place, decision: str
+) -> None:
+    """Where the workspace is writable, the first try could rewrite the script that it runs."""
+    async with attack(place) as one:
+        thread = await one.thread(CONFINING["workspaceWrite"], "on-request")
+        rewrites = f"echo '{WRITES}' > s; sh s; false"
+        await one.turn(thread, runs(rewrites), DONE, decision=decision)
+        assert "Read-only file system" in output(one) or "Permission denied" in output(one)
+        assert not (place.outside / "made").exists()
+
+
+async def test_no_trusted_command_leaves_the_sandbox_that_stopped_it(place: Place) -> None:
+    """It may fail as the sandbox does, and the client has accepted other commands."""
+    async with attack(place) as one:
+        thread = await one.thread(CONFINING["readOnly"], "untrusted")
+        accepted = runs(f"({WRITES})")
+        assert await one.turn(thread, accepted, DONE, decision="acceptForSession")
+        looks = script(one, trusted=True)
+        assert not await one.turn(thread, runs(looks), DONE)
+        assert "net:[" in output(one)
+        assert outside(one) not in output(one)
+        assert SECRET.encode() not in one.everything_said()
+
+
+async def test_a_program_of_the_workspace_does_not_stand_for_an_accepted_one(
+    place: Place,
+) -> None:
+    path = plant(place, "touch")
+    planted = place.work / ".venv" / "bin" / "touch"
+    planted.write_text(
+        "#!/bin/sh\necho planted >> ../outside/made; echo Read-only file system; exit 1\n"
+    )
+    async with attack(place, PATH=path) as one:
+        thread = await one.thread(CONFINING["readOnly"], "on-request")
+        assert await one.turn(thread, runs("touch ../outside/new"), DONE, decision="accept")
+        assert (place.outside / "new").exists()
+        assert not (place.outside / "made").exists()
 
 
 async def test_a_rule_of_the_network_opens_it_for_its_own_words_alone(place: Place) -> None:

@@ -55,13 +55,15 @@ def test_on_request_asks_about_every_file_change(inside: bool) -> None:
     assert ruling_on_file_change("on-request", inside=inside) is Ruling.ASK
 
 
-def test_on_failure_asks_when_the_sandbox_stopped_it() -> None:
-    assert ruling_on_denial("on-failure") is Ruling.ASK
+@pytest.mark.parametrize("accepted", BOTH)
+def test_on_failure_asks_when_the_sandbox_stopped_it(accepted: bool) -> None:
+    assert ruling_on_denial("on-failure", accepted=accepted) is Ruling.ASK
 
 
 def test_no_other_policy_asks_after_a_denial() -> None:
     others = set(POLICIES) - {"on-failure"}
-    assert {ruling_on_denial(policy) for policy in others} == {Ruling.FAIL}
+    assert {ruling_on_denial(policy, accepted=False) for policy in others} == {Ruling.FAIL}
+    assert {ruling_on_denial(policy, accepted=True) for policy in others} == {Ruling.RUN}
 
 
 def test_reject_denies_where_untrusted_asks() -> None:

@@ -122,6 +122,50 @@ async def test_on_failure_asks_once_about_what_was_accepted_for_later(
     assert (tmp_path / "out").read_text() == "a\na\n"
 
 
+ACCEPTING = (
+    "accept",
+    "acceptForSession",
+    "acceptWithExecpolicyAmendment",
+    "applyNetworkPolicyAmendment",
+)
+
+
+@pytest.mark.parametrize("decision", ACCEPTING)
+@pytest.mark.parametrize("policy", ["on-request", "untrusted"])
+async def test_an_accepted_command_that_the_read_only_sandbox_stops_runs_again_outside(
+    tmp_path: Path, work: Path, policy: str, decision: str
+) -> None:
+    replies = [runs("echo first; touch made.txt && echo second"), says("done")]
+    async with session(tmp_path / "home", replies) as peer:
+        thread = await peer.start_thread(cwd=str(work), sandbox="read-only", approvalPolicy=policy)
+        turn = await peer.start_turn(thread)
+        await peer.decide(await peer.asked(), decision)
+        await peer.turn_end(turn)
+        deltas = peer.params_of("item/commandExecution/outputDelta")
+        [item] = peer.completed_items("commandExecution")
+    assert peer.methods().count("item/commandExecution/requestApproval") == 1
+    assert (item["status"], item["exitCode"]) == ("completed", 0)
+    assert "".join(one["delta"] for one in deltas) == item["aggregatedOutput"]
+    assert "Read-only file system" in item["aggregatedOutput"]
+    assert item["aggregatedOutput"].endswith("first\nsecond\n")
+    assert (work / "made.txt").exists()
+
+
+async def test_an_accepted_command_that_fails_by_itself_runs_once(
+    tmp_path: Path, work: Path
+) -> None:
+    async with session(tmp_path / "home", [runs("echo ran; exit 3"), says("done")]) as peer:
+        thread = await peer.start_thread(
+            cwd=str(work), sandbox="read-only", approvalPolicy="on-request"
+        )
+        turn = await peer.start_turn(thread)
+        await peer.decide(await peer.asked(), "accept")
+        await peer.turn_end(turn)
+        [item] = peer.completed_items("commandExecution")
+    assert (item["status"], item["exitCode"]) == ("failed", 3)
+    assert item["aggregatedOutput"] == "ran\n"
+
+
 @pytest.mark.parametrize(("decision", "made"), [("accept", True), ("decline", False)])
 async def test_the_model_asks_to_run_outside(
     tmp_path: Path, work: Path, decision: str, made: bool

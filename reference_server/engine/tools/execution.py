@@ -43,9 +43,12 @@ class PreparedCommand:
     process: Running
     confinement: Confinement
 
-    def was_denied(self, finished: Finished) -> bool:
-        """Return whether the sandbox seems to have stopped it."""
-        return looks_denied(finished, self.confinement)
+    def was_denied(self, finished: Finished, *, forbidden_files: bool = True) -> bool:
+        """Return whether the sandbox seems to have stopped it.
+
+        Without `forbidden_files` not by hiding a file: by the policy alone.
+        """
+        return looks_denied(finished, self.confinement, forbidden_files=forbidden_files)
 
     def sandbox_failure(self, finished: Finished) -> str | None:
         """Say why the sandbox itself failed, so that nothing ran; None if it ran."""

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import anyio
 
 from harness.protocol.wire.item import DeclinableStatus
+from harness.protocol.wire.settings import ReadOnly
 from reference_server.engine.approvals import CommandAnswer, Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import (
@@ -127,6 +128,8 @@ class _CommandRun:
         self._call = shell_call
         self._work = work
         self._by_trust = False
+        self._is_accepted = False
+        """The client has accepted this command, for its reason, in this call or for the session."""
 
     async def carry_out(self) -> str:
         """Return the output for the model. When cancelled, the item is completed first."""
@@ -147,10 +150,14 @@ class _CommandRun:
                 return await self._run(outside=False, network=network)
             case Ruling.ASK:
                 if self._was_accepted(outside=shell_call.is_escalated):
+                    self._is_accepted = self._context.thread.consents.has_question(
+                        settings.sandbox, shell_call.argv, shell_call.cwd, shell_call.question
+                    )
                     return await self._run(outside=shell_call.is_escalated, network=network)
                 answer = await self._ask(shell_call.question, outside=shell_call.is_escalated)
                 if answer.decision is not Decision.ACCEPT:
                     return self._decline(answer.decision)
+                self._is_accepted = True
                 return await self._run(
                     outside=shell_call.is_escalated, network=answer.network or network
                 )
@@ -180,23 +187,38 @@ class _CommandRun:
         # session.
         if answer.for_session or (answer.keep_rule and outside):
             self._context.thread.consents.accept_command(
-                self._context.settings.sandbox, shell_call.argv, shell_call.cwd, outside=outside
+                self._context.settings.sandbox,
+                shell_call.argv,
+                shell_call.cwd,
+                outside=outside,
+                reason=reason,
             )
         return answer
 
     async def _run(self, *, outside: bool, network: bool = False) -> str:
         prepared = await self._prepare(outside=outside, network=network)
         finished = await self._execute(prepared)
-        policy = self._context.settings.approval_policy
-        if prepared.was_denied(finished) and ruling_on_denial(policy) is Ruling.ASK:
+        ruling = self._ruling_on_denial()
+        # A secret of the user was not what the client was asked about, even if the command met it.
+        asks = ruling is Ruling.ASK
+        if not prepared.was_denied(finished, forbidden_files=asks):
+            ruling = Ruling.FAIL
+        if ruling is not Ruling.FAIL:
             self._work.add_earlier_output(finished.output)
-            if not self._was_accepted(outside=True):
+            if ruling is Ruling.ASK and not self._was_accepted(outside=True):
                 answer = await self._ask(ASK_AGAIN, outside=True)
                 if answer.decision is not Decision.ACCEPT:
                     return self._decline(answer.decision)
             prepared = await self._prepare(outside=True, network=True)
             finished = await self._execute(prepared)
         return self._finish(finished, prepared)
+
+    def _ruling_on_denial(self) -> Ruling:
+        # Where commands may write, an earlier one could have changed what this one does since the
+        # client saw it.
+        settings = self._context.settings
+        accepted = self._is_accepted and isinstance(settings.sandbox, ReadOnly)
+        return ruling_on_denial(settings.approval_policy, accepted=accepted)
 
     async def _prepare(self, *, outside: bool, network: bool) -> PreparedCommand:
         """Put the command into its sandbox. Raises CallError if that fails; the item fails too."""
