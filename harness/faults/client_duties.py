@@ -18,7 +18,13 @@ from harness.trace.trace import Trace
 
 ON: Final = "dutiful"
 _STRAY: Final[dict[str, Any]] = {"id": 4711, "result": {"decision": "accept"}}
+_UNKNOWN_METHOD: Final[dict[str, Any]] = {"code": -32601, "message": "method not found"}
 _TURN: Final[dict[str, Any]] = {"threadId": "thr_1", "turn": {"id": "turn_1"}}
+_SECOND_TURN: Final[dict[str, Any]] = {
+    "method": "turn/start",
+    "id": 4711,
+    "params": {"threadId": "thr_1", "input": [{"type": "text", "text": "and this"}]},
+}
 
 
 def _send_extra(message: Any) -> Change:
@@ -75,6 +81,12 @@ FAULTS: Final = (
         "answer-once",
         "After the first answer the request waits for none.",
         first(decision(), duplicate),
+    ),
+    _fault(
+        "answers-a-notification",
+        "notification-unanswered",
+        "A notification has no id, so an error for it names no request.",
+        first(decision(), insert({"id": None, "error": _UNKNOWN_METHOD}, Origin.HARNESS)),
     ),
     _fault(
         "decides-nothing",
@@ -293,6 +305,12 @@ FAULTS: Final = (
         "turn-known",
         "expectedTurnId is the id of the active turn, which the server gave.",
         first(our_request("turn/steer"), edit("params", "expectedTurnId", to="turn_mine")),
+    ),
+    _fault(
+        "starts-a-turn-in-a-turn",
+        "running-turn-steered",
+        "turn/steer adds input to the running turn.",
+        first(decision(), insert(_SECOND_TURN, Origin.HARNESS)),
     ),
     _fault(
         "interrupts-by-the-id-of-the-request",

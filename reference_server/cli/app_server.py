@@ -134,6 +134,11 @@ def _add_staging(parser: "argparse.ArgumentParser") -> None:
         help="end after so many connections have ended",
     )
     options.add_argument(
+        "--strict",
+        action="store_true",
+        help="a connection is RED for a broken SHOULD too, not only for a MUST",
+    )
+    options.add_argument(
         "--idle",
         type=seconds,
         metavar="SECONDS",
@@ -147,7 +152,7 @@ def _scenario(
     """Return the scenario of a plain server, or the options of a stage."""
     stage_options = [
         name
-        for name in ("json", "once", "connections", "idle")
+        for name in ("json", "once", "connections", "idle", "strict")
         if getattr(parsed, name) not in (None, False)
     ]
     if parsed.scenario is None or parsed.listen is None:
@@ -161,7 +166,14 @@ def _scenario(
     from reference_server.cli.staging import StageWords
 
     words = tuple(parsed.scenario)
-    return None, StageWords(words, parsed.json, parsed.connections, parsed.idle, once=parsed.once)
+    return None, StageWords(
+        words,
+        parsed.json,
+        parsed.connections,
+        parsed.idle,
+        once=parsed.once,
+        strict=parsed.strict,
+    )
 
 
 def _listen_options(

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -40,15 +40,18 @@ class StageWords:
     connections: int | None = None
     idle: float | None = None
     once: bool = False
+    strict: bool = False
 
 
 @dataclass(slots=True)
 class _Results:
-    """The results so far, each said as it comes."""
+    """The results so far, each said as it comes; with `strict` a SHOULD counts."""
 
+    strict: bool
     results: list[ConnectionResult] = field(default_factory=list[ConnectionResult])
 
     def add(self, result: ConnectionResult) -> None:
+        result = replace(result, strict=self.strict)
         self.results.append(result)
         for line in lines_of(result):
             # It quotes clients, models and files.
@@ -94,7 +97,7 @@ def run_stage(
     choice = _load_choice(words.scenarios, one_connection=listening is None)
     if words.json is not None:
         _begin_report(words.json)
-    results = _Results()
+    results = _Results(words.strict)
     with ExitStack() as stack:
         try:
             root = stack.enter_context(private_root())

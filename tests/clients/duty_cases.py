@@ -58,6 +58,17 @@ CASES = [
         idle=asked().sends({"id": 7, "result": {}}),
     ),
     Case(
+        rule="duty.notification-unanswered",
+        good=asked().tells("turn/started").decides("accept"),
+        witnesses=("connection c1",),
+        bad=asked().tells("turn/started").sends({"id": None, "error": FAILURE}),
+        found=(Found("connection c1", (1, 2), Level.INFO),),
+        idle=asked()
+        .sends({"id": None, "error": FAILURE})
+        .tells("turn/started")
+        .sends({"id": None, "error": {"code": -32700, "message": "no JSON"}}),
+    ),
+    Case(
         rule="duty.answer-form",
         good=asked().decides("unheard-of").question(method=FILE).sends({"id": 1, "error": FAILURE}),
         witnesses=(ASKED, f"request {FILE} id 1"),
@@ -261,5 +272,13 @@ CASES = [
             Found("request turn/steer id 4", (10,), Level.SHOULD),
         ),
         idle=opened().interrupt("turn_of_yesterday").asks("turn/steer").start_turn(),
+    ),
+    Case(
+        rule="duty.running-turn-steered",
+        good=running().turn_completed().ask_turn().reply_turn("turn_2").interrupt().ask_turn(),
+        witnesses=("request turn/start id 3", "request turn/start id 5"),
+        bad=running().ask_turn(),
+        found=(Found("request turn/start id 3", (4, 9), Level.INFO),),
+        idle=deliberate({"method": "turn/start", "id": 1, "params": {}}),
     ),
 ]

@@ -26,6 +26,7 @@ MEANT = {
     "reviews/runs-a-command": REVIEW,
     "skills/remote": {"duty.remote-skills"},
     "steering/refused": MADE_UP,
+    "turns/second-start": {"duty.running-turn-steered"},
     "tools/steer": MADE_UP,
 }
 

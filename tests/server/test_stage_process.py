@@ -103,6 +103,18 @@ def test_a_client_on_standard_streams_is_judged_too(tmp_path: Path, file: str, a
     assert [one.name for one in tmp_path.glob("agent-stage-*")] == []
 
 
+@pytest.mark.parametrize("options", [(), ("--strict",)], ids=["", "strict"])
+def test_a_broken_should_counts_with_strict(tmp_path: Path, file: str, options) -> None:
+    with agent(tmp_path, "--scenario", file, "--listen", "stdio", *options) as process:
+        assert process.stdin is not None
+        process.stdin.write(b'{"method": "turn/started", "params": {}}\n')
+        over_stdio(process, REQUESTS)
+        status, told = ended(process)
+    assert status == len(options)
+    assert told[0] == f"connection 1 (greeting): {'RED' if options else 'GREEN'}"
+    assert any(line.startswith("  SHOULD duty.right-direction: ") for line in told)
+
+
 def test_problems_are_in_the_output_the_status_and_the_report(tmp_path: Path, file: str) -> None:
     with agent(tmp_path, "--scenario", file, "--listen", "stdio", "--json", "out.json") as process:
         over_stdio(process, REQUESTS)

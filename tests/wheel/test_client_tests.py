@@ -78,6 +78,26 @@ def test_a_broken_duty_fails_the_test_with_its_clause_and_the_line(
     assert "Traceback" not in said.out
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_broken_should_is_a_warning_or_with_strict_a_failure(
+    fresh: Fresh, empty: Path, strict: bool
+) -> None:
+    (empty / "test_all.py").write_text(
+        EXAMPLE
+        + PLAYED
+        + connected(
+            """line.send('{"method": "turn/started", "params": {}}')""",
+            "client.say('hi')",
+            scenario=f"{HELLO!r}, strict={strict}",
+        ),
+        "utf-8",
+    )
+    said = fresh.call("pytest", "-q", "-k", "test_mine", cwd=empty)
+    assert said.status == int(strict), said.out
+    assert "duty.right-direction (SHOULD): rpc.messages-of-the-server: " in said.out
+    assert ("AgentServerWarning" in said.out) is not strict
+
+
 def test_a_script_that_is_not_played_fails_the_test(fresh: Fresh, empty: Path) -> None:
     said = run(fresh, empty, connected("client.ask('thread/start')"))
     assert said.status == 1

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,8 +27,14 @@ _POLL_SECONDS: Final = 0.02
 _STDERR_LINES: Final = 40
 _LISTENING: Final = re.compile(r"listening on (\S+)")
 _FAILED_VERDICTS: Final = ("FAIL", "ERROR")
+_MUST: Final = "MUST"
+_SHOULD: Final = "SHOULD"
 
 Scenarios = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class AgentServerWarning(UserWarning):
+    """A finding against the client that does not fail the test."""
 
 
 @dataclass
@@ -42,10 +49,12 @@ class AgentServer:
     arguments: tuple[str, ...]
     env: dict[str, str]
     allow_unused: bool
+    strict: bool
     _folder: Path
     _process: "_ListeningProcess | None" = None
     _is_command: bool = False
     _is_started: bool = True
+    hints: str = ""
 
     @property
     def url(self) -> str:
@@ -83,6 +92,7 @@ class AgentServer:
             "--scenario",
             *self.scenarios,
             *report,
+            *(["--strict"] if self.strict else []),
         ]
 
     @property
@@ -90,7 +100,7 @@ class AgentServer:
         return self._folder / "report.json"
 
     def end(self) -> str:
-        """End it and return a story of what was wrong, "" if nothing was."""
+        """End it and return a story of what was wrong, "" if nothing was; `hints` has the rest."""
         if not self._is_started:
             return ""
         if self._process is not None:
@@ -104,7 +114,8 @@ class AgentServer:
         if report is None:
             problem = problem or "it ended without a report"
             return "\n".join(filter(None, [f"agent_server: {problem}", output]))
-        return story(report, allow_unused=self.allow_unused)
+        self.hints = hints_of(report, strict=self.strict)
+        return story(report, allow_unused=self.allow_unused, strict=self.strict)
 
     def _wait_for_report(self) -> str:
         """Return why the client's own process wrote no report, "" if it did."""
@@ -191,14 +202,29 @@ def _read(report: Path) -> dict[str, Any] | None:
     return None
 
 
-def story(report: Mapping[str, Any], *, allow_unused: bool = False) -> str:
-    """Return a report's findings against the client, "" if there are none."""
+def hints_of(report: Mapping[str, Any], *, strict: bool) -> str:
+    """Return the findings that are told and do not count, "" if there are none."""
+    connections = cast("list[dict[str, Any]]", report["connections"])
+    lines = [
+        line
+        for connection in connections
+        for line in _connection_story(connection, () if strict else (_SHOULD,), with_problems=False)
+    ]
+    head = "agent_server: the client breaks what it should keep (strict=True makes it count)"
+    return "\n".join([head, *lines]) if lines else ""
+
+
+def story(report: Mapping[str, Any], *, allow_unused: bool = False, strict: bool = False) -> str:
+    """Return a report's findings against the client, "" if there are none.
+
+    With `strict` a broken SHOULD is one too.
+    """
     lines: list[str] = []
     connections = cast("list[dict[str, Any]]", report["connections"])
     if not connections:
         lines.append("no client connected")
     for connection in connections:
-        lines += _connection_story(connection)
+        lines += _connection_story(connection, (_MUST, _SHOULD) if strict else (_MUST,))
     unused = [] if allow_unused else cast("list[str]", report["unused"])
     if unused and connections:
         lines.append(f"no connection played {', '.join(unused)} (allow_unused=True accepts that)")
@@ -207,12 +233,14 @@ def story(report: Mapping[str, Any], *, allow_unused: bool = False) -> str:
     return "\n".join(["agent_server: the client is not as it should be", *lines]) if lines else ""
 
 
-def _connection_story(connection: Mapping[str, Any]) -> Iterator[str]:
+def _connection_story(
+    connection: Mapping[str, Any], levels: Sequence[str], *, with_problems: bool = True
+) -> Iterator[str]:
     duties = cast("list[dict[str, Any]]", connection["duties"])
     lost = [
-        duty for duty in duties if duty["verdict"] in _FAILED_VERDICTS and duty["level"] == "MUST"
+        duty for duty in duties if duty["verdict"] in _FAILED_VERDICTS and duty["level"] in levels
     ]
-    problems = cast("list[str]", connection["problems"])
+    problems = cast("list[str]", connection["problems"]) if with_problems else []
     if not (lost or problems):
         return
     name = connection.get("scenario") or "no scenario"
@@ -254,12 +282,14 @@ class Factory:
         arguments: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         allow_unused: bool = False,
+        strict: bool = False,
     ) -> AgentServer:
         """Return a server for a scenario: a file, a folder, an id such as `turns/plain-turn`.
 
         A path is searched beside the test, then in the current folder. Of several scenarios each
         must be played, unless `allow_unused`. `arguments` are further ones of `agent app-server`,
-        `env` further variables.
+        `env` further variables. With `strict` a broken SHOULD fails the test too; without it, it is
+        a warning.
         """
         names = [scenario] if isinstance(scenario, str | os.PathLike) else list(scenario)
         private = self.make_folder()
@@ -269,6 +299,7 @@ class Factory:
             # Nothing is written to the home of the user who runs the tests.
             {**os.environ, "AGENT_HOME": str(private / "home"), **(env or {})},
             allow_unused,
+            strict,
             private,
         )
         self.servers.append(server)
@@ -291,6 +322,9 @@ def agent_server_factory(folder: Path, make_folder: Callable[[], Path]) -> Gener
 
         ending.callback(end)
         yield factory
+    hints = [server.hints for server in factory.servers if server.hints]
     failure = "\n\n".join(filter(None, stories))
     if failure:
-        pytest.fail(failure, pytrace=False)
+        pytest.fail("\n\n".join([failure, *hints]), pytrace=False)
+    if hints:
+        warnings.warn(AgentServerWarning("\n\n".join(hints)), stacklevel=1)

@@ -32,11 +32,14 @@ class DutyVerdict:
     actual: str = ""
     wire: tuple[str, ...] = ()
 
-    @property
-    def is_red(self) -> bool:
-        """Return whether it fails the client: a MUST is broken, or the rule crashed."""
-        must = self.verdict == Verdict.FAIL.value and self.level == Level.MUST.value
-        return must or self.verdict == Verdict.ERROR.value
+    def is_red(self, *, strict: bool = False) -> bool:
+        """Return whether it fails the client: a MUST is broken, or the rule crashed.
+
+        With `strict` a SHOULD counts too.
+        """
+        levels = (Level.MUST.value, Level.SHOULD.value) if strict else (Level.MUST.value,)
+        broken = self.verdict == Verdict.FAIL.value and self.level in levels
+        return broken or self.verdict == Verdict.ERROR.value
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object with the members of this class."""

@@ -18,17 +18,21 @@ MAX_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class ConnectionResult:
-    """The result of a connection. `scenario` is "" if none was left for it."""
+    """The result of a connection. `scenario` is "" if none was left for it.
+
+    With `strict` a broken SHOULD makes it RED too.
+    """
 
     connection: str
     scenario: str
     problems: tuple[str, ...] = ()
     duties: tuple[DutyVerdict, ...] = ()
+    strict: bool = False
 
     @property
     def is_red(self) -> bool:
         """Return whether something was wrong."""
-        return bool(self.problems) or any(duty.is_red for duty in self.duties)
+        return bool(self.problems) or any(duty.is_red(strict=self.strict) for duty in self.duties)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as a JSON object."""

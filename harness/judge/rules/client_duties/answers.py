@@ -37,6 +37,8 @@ from harness.trace.trace import Mark
 
 _ANSWERS = (Kind.RESPONSE, Kind.ERROR)
 _NEEDS = ("command-approval",)
+# The code by which a JSON-RPC peer reports a line that it cannot read.
+_PARSE_ERROR = -32700
 # A client that leaves has had time to answer what it was asked this long before.
 MIN_SECONDS_TO_ANSWER = 1.0
 
@@ -122,6 +124,45 @@ class AnswerOnce(Monitor):
         return [
             unexpected_member(subject, (question, first, frame), root_member(frame, "id"), expected)
         ]
+
+
+@rule(
+    "duty.notification-unanswered",
+    title="The client answers no notification",
+    level=Level.INFO,
+    side=Side.CLIENT,
+)
+class NotificationUnanswered(Monitor):
+    """Records errors of the client that name no request, after a notification of the server.
+
+    A notification has no id, so a client that answers one that it does not know sends an error
+    whose id is null. INFO, since such an error does not say which message it is about. Left open:
+    parse errors, by which a JSON-RPC peer reports an unreadable line, and errors without the member
+    id (duty.message-form).
+    """
+
+    once = True
+
+    def begin(self) -> None:
+        self._last: Frame | None = None
+
+    @on_kind(Kind.NOTIFICATION)
+    def on_notification(self, frame: Frame) -> Outcomes:
+        self._last = frame
+        return None
+
+    @on_harness_message
+    def on_client_message(self, frame: Frame) -> Outcomes:
+        if self._last is None or frame.deliberate:
+            return None
+        subject = f"connection {frame.connection}"
+        answers_nothing = frame.kind is Kind.ERROR and as_id(frame.id) is None
+        if not answers_nothing or frame.error is MISSING:
+            return [Witness(subject, (self._last, frame))]
+        if obj(frame.error).get("code") == _PARSE_ERROR:
+            return None
+        expected = "no answer to a notification, or the id of a request"
+        return [wrong(subject, (self._last, frame), root_member(frame, "id"), expected)]
 
 
 @rule(

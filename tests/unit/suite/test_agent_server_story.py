@@ -1,0 +1,44 @@
+"""The story of a client under test: what fails it, and what is only a warning."""
+
+from typing import Any
+
+import pytest
+
+from harness.cli.suite.agent_server import hints_of, story
+
+
+def report(*levels: str) -> dict[str, Any]:
+    """A report with one connection that breaks a duty of each level."""
+    duties = [
+        {
+            "rule": f"duty.{level.lower()}",
+            "level": level,
+            "verdict": "FAIL",
+            "clause": "rpc.some: Some.",
+            "expected": "one thing",
+            "actual": "another",
+            "wire": [],
+        }
+        for level in levels
+    ]
+    connection = {"connection": "1", "scenario": "mine", "problems": [], "duties": duties}
+    return {"verdict": "GREEN", "connections": [connection], "unused": []}
+
+
+@pytest.mark.parametrize(
+    ("strict", "failing", "warned"),
+    [(False, ["MUST"], ["SHOULD"]), (True, ["MUST", "SHOULD"], [])],
+)
+def test_should_fails_the_test_with_strict_and_is_a_warning_without(
+    strict: bool, failing: list[str], warned: list[str]
+) -> None:
+    found = report("MUST", "SHOULD", "INFO")
+    for text, levels in (
+        (story(found, strict=strict), failing),
+        (hints_of(found, strict=strict), warned),
+    ):
+        assert [level for level in ("MUST", "SHOULD", "INFO") if f"({level})" in text] == levels
+
+
+def test_nothing_is_said_of_a_client_that_keeps_its_duties() -> None:
+    assert (story(report()), hints_of(report(), strict=False)) == ("", "")
