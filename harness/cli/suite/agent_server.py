@@ -33,7 +33,7 @@ _SHOULD: Final = "SHOULD"
 Scenarios = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-class AgentServerWarning(UserWarning):
+class AgentServerWarning(pytest.PytestWarning):
     """A finding against the client that does not fail the test."""
 
 
