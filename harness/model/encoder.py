@@ -18,7 +18,8 @@ class CallContents(TypedDict):
     """The contents of a call: the data of the mark `model-call`, much smaller than the call.
 
     `model` is its name; `user_texts` the beginnings of the user's last texts; `effort` and
-    `summary` are "" for none; `schema` says whether the answer must have a JSON Schema's form.
+    `summary` are "" for none; `schema` says whether the answer must have a JSON Schema's form;
+    `images` are short digests of the images in its input.
     """
 
     model: str
@@ -26,6 +27,7 @@ class CallContents(TypedDict):
     effort: str
     summary: str
     schema: bool
+    images: tuple[str, ...]
 
 
 class Stream(Protocol):

@@ -59,7 +59,8 @@ class ModelCall(MarkBody):
     a JSON Schema. `outputs` are what the tool calls of the thread's last answer printed, as this
     call says; very long outputs are left out. `held` are the paths, and the longer lines, of
     files that the harness wrote (`FileWritten`) which stand anywhere in the call. `offered` are the
-    tools of MCP servers of the play that the model could call now.
+    tools of MCP servers of the play that the model could call now. `images` are short digests of
+    the last images in the call.
     """
 
     kind: ClassVar[str] = "model-call"
@@ -74,6 +75,7 @@ class ModelCall(MarkBody):
     outputs: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     offered: tuple["McpToolCall", ...] = ()
+    images: tuple[str, ...] = ()
 
     @property
     def is_scripted(self) -> bool:

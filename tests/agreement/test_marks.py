@@ -90,6 +90,7 @@ def test_a_mark_comes_back_from_a_file(body: type[MarkBody], data: Any) -> None:
 
 # The scripted model.
 
+HELLO = "hello to everybody"
 ASKS = {
     "model": "m",
     "reasoning": {"effort": "low", "summary": "auto"},
@@ -135,7 +136,9 @@ async def noted() -> list[MarkBody]:
             {"type": "function_call_output", "call_id": call_id, "output": "made.txt\n"}
             for call_id in (model.calls[-1].tool_calls if model.calls else [])
         ]
-        body = {**ASKS, "input": [{"role": "user", "content": "hello to everybody"}, *outputs]}
+        image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+        user = {"role": "user", "content": [{"type": "input_text", "text": HELLO}, image]}
+        body = {**ASKS, "input": [user, *outputs]}
         answer = model.answer(json.dumps(body).encode())
         if answer.chunks is None:
             continue

@@ -50,6 +50,7 @@ STORED_ONLY = {
             "model-of-the-turn-forgotten",
             "model-of-the-turn-not-called",
             "refused-input-asked",
+            "rejected-image-sent-again",
             "schema-kept",
             "schema-not-passed",
             "skill-kept-from-the-model",

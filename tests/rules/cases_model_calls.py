@@ -38,6 +38,23 @@ def unclear_or_cut() -> Talk:
     return unclear(talk.turn_completed("turn_0", status="failed", error=TROUBLE))
 
 
+def rejected(
+    talk: Talk | None = None,
+    number: int = 1,
+    *,
+    outcome: str = "status 400",
+    complete: bool = False,
+) -> Talk:
+    """A turn whose call with an image is answered like this, after one that was if `complete`."""
+    name = f"turn_{number}"
+    talk = opened() if talk is None else talk
+    talk.ask_turn(text=f"say {number}").reply_turn(name)
+    if complete:
+        talk.calls(f"say {number}", call=10, images=("b",)).ends(10)
+    talk.calls(f"say {number}", images=("b",)).ends(outcome=outcome)
+    return talk.turn_completed(name, status="failed", error=TROUBLE)
+
+
 def listing(talk: Talk, number: int, folder: str, **more: Any) -> Talk:
     """A turn with one command in a folder: five messages."""
     name, item = f"turn_{number}", command(f"c-{number}", "completed", cwd=folder)
@@ -82,6 +99,17 @@ CASES = [
         ),
         found=(Found(SECOND, (3, 6, 8)), Found(THIRD, (9, 11), Level.SHOULD)),
         idle=turn(opened(), 1, {"schema": True}),
+    ),
+    Case(
+        rule="model.rejected-left-out",
+        good=turn(rejected(), 2),
+        witnesses=(SECOND,),
+        bad=turn(rejected(), 2, {"call": 2, "images": ("a", "b")}),
+        found=(Found(SECOND, (3, 6, 8), Level.INFO),),
+        # Another failure, and an image that an answered call has held too.
+        idle=turn(
+            rejected(rejected(outcome="status 500"), 2, complete=True), 3, {"images": ("b",)}
+        ),
     ),
     Case(
         rule="model.effort-passed",

@@ -212,6 +212,17 @@ def causes() -> Trace:
     return talk.end_turn("turn_3", status="failed", error=TROUBLE).trace()
 
 
+def image_rejected() -> Trace:
+    """A turn fails by its image; the next one does without it."""
+    talk = Talk("image-rejected").start_thread().start_turn().calls("hello", images=("a1b2",))
+    talk.ends(outcome="status 400", code="invalid_image", said="what is that?")
+    error = {"message": "refused", "agentErrorInfo": "BadRequest"}
+    error["additionalDetails"] = "invalid_image: what is that?"
+    talk.end_turn(status="failed", error=error).start_turn("turn_2", text="again")
+    talk.calls("hello", "again", call=2).ends(2, usage=15).usage()
+    return talk.message("m-1", "better", turn="turn_2").end_turn("turn_2").trace()
+
+
 def commands() -> Trace:
     """A command in the thread's folder, then one in that of a turn, and one in the turn after."""
     talk = Talk("commands").start_thread().start_turn().calls("hello").ends(usage=15).usage()
@@ -323,6 +334,7 @@ GOOD: dict[str, Callable[[], Trace]] = {
     "told": told,
     "retried": retried,
     "causes": causes,
+    "image-rejected": image_rejected,
     "commands": commands,
     "at-work": at_work,
     "mcp-calls": mcp_calls,

@@ -84,6 +84,13 @@ def _steered(*, shown: bool = True) -> Talk:
     return talk.item(user_message("u2", "more please")) if shown else talk
 
 
+def _image_rejected(later_images: tuple[str, ...]) -> Talk:
+    talk = Talk().start_thread().start_turn().calls("hello", images=("a1",))
+    talk.ends(outcome="status 400").end_turn(status="failed", error=TROUBLE)
+    talk.start_turn(SECOND, text="again").calls("hello", "again", call=2, images=later_images)
+    return talk.ends(2).message("m2", "b", turn=SECOND).end_turn(SECOND)
+
+
 def _steered_and_cut(*, kept: bool) -> Talk:
     talk = _steered(shown=kept).interrupt().answers({}).end_turn(status="interrupted")
     talk.ask_turn(text="go on").reply_turn(SECOND).status("active").turn_started(SECOND)
@@ -278,6 +285,8 @@ OTHERWISE = [
             .end_turn()
         ),
     ),
+    Otherwise("errors.rejected-content", "sends it again", lambda: _image_rejected(("a1",))),
+    Otherwise("errors.rejected-content", "leaves it out", lambda: _image_rejected(())),
     Otherwise("turn-steer.cut-turn", "has forgotten it", lambda: _steered_and_cut(kept=False)),
     Otherwise("turn-steer.cut-turn", "tells the next turn", lambda: _steered_and_cut(kept=True)),
     Otherwise(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from harness.faults import stored
@@ -101,6 +102,19 @@ def replace_request(which: WhichStart, **data: Any) -> StoredOnly:
     return StoredOnly(IN_MARKS, make)
 
 
+def image_sent_again() -> StoredOnly:
+    """Return a change: the calls of a turn hold the images of the turn before it."""
+
+    def make(site: FaultSite, trace: Trace) -> Trace:
+        turns = [calls_of(site, start) for start in granted_starts(site)]
+        for calls, later in pairwise(turns):
+            if images := calls[0].body.images:
+                return stored.replace_marks(trace, later, lambda call: replace(call, images=images))
+        raise NotApplied("no turn after one with an image")
+
+    return StoredOnly(IN_MARKS, make)
+
+
 def model_of_the_thread(which: WhichStart) -> StoredOnly:
     """Return a change: the thread's model is called in the turn of this turn/start."""
 
@@ -182,6 +196,13 @@ FAULTS: tuple[Fault, ...] = (
         on="overrides",
         reason="outputSchema applies to its turn only.",
         change=replace_request(next_without("outputSchema"), schema=True),
+    ),
+    Fault(
+        "rejected-image-sent-again",
+        rule="model.rejected-left-out",
+        on="image-rejected",
+        reason="A model that has rejected an image rejects it again; the text does not say so.",
+        change=image_sent_again(),
     ),
     Fault(
         "effort-not-passed",

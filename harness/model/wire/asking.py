@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from harness.model.encoder import CallContents
@@ -13,6 +14,7 @@ Json = dict[str, Any]
 # The beginnings of the user's last texts are enough to see whether an input arrived.
 MAX_TEXTS = 8
 MAX_TEXT_CHARACTERS = 200
+MAX_IMAGES = 20
 
 
 def call_contents(body: Mapping[str, Any]) -> CallContents:
@@ -26,7 +28,20 @@ def call_contents(body: Mapping[str, Any]) -> CallContents:
         "effort": text(reasoning.get("effort")),
         "summary": text(reasoning.get("summary")),
         "schema": dig(obj(body.get("text")), "format", "type") == "json_schema",
+        "images": images(body),
     }
+
+
+def images(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a short digest of each image in the messages and outputs of the input."""
+    urls = [
+        text(part.get("image_url"))
+        for entry in map(obj, arr(body.get("input")))
+        for part in map(obj, [*arr(entry.get("content")), *arr(entry.get("output"))])
+        if part.get("type") == "input_image"
+    ]
+    digests = [sha256(url.encode("utf-8", "replace")).hexdigest()[:12] for url in urls if url]
+    return tuple(digests[-MAX_IMAGES:])
 
 
 def schema(body: Mapping[str, Any]) -> Any:

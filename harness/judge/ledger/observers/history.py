@@ -8,7 +8,7 @@ from harness.judge.ledger.base import Choice, Observer, observes
 from harness.judge.ledger.words import outcome, word
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import ModelCall, ServerEnded
+from harness.trace.marks import ModelCall, ModelEnd, ServerEnded
 from harness.trace.trace import Mark
 from harness.trace.views import ItemView
 
@@ -356,6 +356,38 @@ class Unlisted(Observer):
                 yield Choice("thread-list.ephemeral", value, frame, "an ephemeral one")
             elif not thread.turns and not thread.is_fork:
                 yield Choice("thread-list.ephemeral", value, frame, "one without a turn")
+
+
+@observes("errors.rejected-content")
+class RejectedImages(Observer):
+    """Images that the model rejected, in the calls of later turns."""
+
+    def begin(self) -> None:
+        """Set up the state."""
+        self._images: dict[int, frozenset[str]] = {}
+        self._now: frozenset[str] = frozenset()
+        self._rejected: frozenset[str] = frozenset()
+
+    @listen(("mark", ModelCall.kind))
+    def on_model_call(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
+        """Look for an image that was rejected before."""
+        images = self._images[mark.body.call] = frozenset(mark.body.images)
+        if self._rejected and mark.body.is_scripted:
+            value = "sends it again" if images & self._rejected else "leaves it out"
+            last = self.scene.trace.frames[min(mark.after, len(self.scene.trace.frames) - 1)]
+            yield Choice("errors.rejected-content", value, last, "an image that the model rejected")
+
+    @listen(("mark", ModelEnd.kind))
+    def on_model_end(self, mark: Mark[ModelEnd]) -> None:
+        """Note the images of a rejected call, once its turn has ended."""
+        if mark.body.status in (400, 413, 415, 422):
+            self._now |= self._images.get(mark.body.call, frozenset())
+
+    @on("turn/completed")
+    def on_turn_completed(self, frame: Frame) -> None:
+        """Expect later turns to leave out what was rejected."""
+        self._rejected |= self._now
+        self._now = frozenset()
 
 
 @observes("turn-steer.stored", "turn-steer.cut-turn")

@@ -102,6 +102,12 @@ def a_failed_turn_forgets_the_outputs_of_its_calls() -> None:
     swap(f"{TURN}:ActiveTurn._end", end)
 
 
+@bug(reds={"failures/rejected-image": "turn.fails-with-its-model"})
+def a_rejected_image_is_taken_for_an_answer() -> None:
+    """A turn whose image the model has rejected is completed."""
+    taken_for_the_end(lambda failure, _: "image" in failure.details)
+
+
 @bug(reds={"failures/bad-request": "turn.error-iff-failed"})
 def a_failed_turn_has_no_error() -> None:
     """A turn that failed ends without an error that says why."""
