@@ -225,6 +225,9 @@ class NameChecker:
             self._check_statuses(wait.status, (*loc, "status"))
         if wait.where and wait.notification is None and wait.request is None:
             self._fail((*loc, "where"), "where goes with notification or request", key=True)
+        if wait.or_silence and (wait.notification is None or wait.alias is not None):
+            message = "or_silence goes with notification, and without as"
+            self._fail((*loc, "or_silence"), message, key=True)
         if wait.alias is not None and wait.awaited_kinds[0] in ("idle", "gate", "model"):
             awaited = "an idle thread" if wait.idle is not None else f"a {wait.awaited_kinds[0]}"
             self._fail((*loc, "as"), f"{awaited} gives no value to name", key=True)

@@ -10,8 +10,11 @@ from harness.protocol.values import dig, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.recorder import Recorder
 
-MAX_BOUNDS_PER_WAIT: Final = 3
-"""A wait takes at most this multiple of its bound, however much the server sends."""
+MAX_BOUNDS_PER_WAIT: Final = 6
+"""A wait takes at most this multiple of its bound, however much the server sends.
+
+A step may take as long as its scenario: it is the number of pieces that makes it long.
+"""
 # The deadline moves only if that gains this part of the bound: there are thousands of messages.
 _MIN_EXTENSION_OF_BOUND: Final = 0.05
 
@@ -19,12 +22,14 @@ _MIN_EXTENSION_OF_BOUND: Final = 0.05
 class Patience:
     """One wait of at most `bound` seconds of silence about turns, on all of a trace's connections.
 
-    `seconds` is the bound that was hit: the silence, or the whole wait if messages kept coming.
+    `longest` is the bound of the whole wait, in seconds. `seconds` is the bound that was hit: the
+    silence, or the whole wait if messages kept coming.
     """
 
-    def __init__(self, recorder: Recorder, bound: float) -> None:
+    def __init__(self, recorder: Recorder, bound: float, longest: float | None = None) -> None:
         self._recorder = recorder
         self._bound = bound
+        self._longest = MAX_BOUNDS_PER_WAIT * bound if longest is None else longest
         self._scope = anyio.CancelScope()
         self._last = 0.0
         self.seconds = bound
@@ -38,7 +43,7 @@ class Patience:
     def wait(self) -> Generator[None]:
         """Bound the block; it is left without an exception when the bound is hit."""
         started = anyio.current_time()
-        self._last = started + MAX_BOUNDS_PER_WAIT * self._bound
+        self._last = started + self._longest
         self._recorder.listeners.append(self._on_frame)
         try:
             with self._scope:
@@ -47,7 +52,7 @@ class Patience:
         finally:
             self._recorder.listeners.remove(self._on_frame)
             if self._last - self._scope.deadline <= _MIN_EXTENSION_OF_BOUND * self._bound:
-                self.seconds = MAX_BOUNDS_PER_WAIT * self._bound
+                self.seconds = self._longest
 
     def _on_frame(self, frame: Frame) -> None:
         if not is_about_a_turn(frame):

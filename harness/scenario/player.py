@@ -17,7 +17,7 @@ from harness.model.performance import MissingTool
 from harness.model.tools import CAPABILITY_OF_INTENT, profile_lines
 from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
-from harness.scenario.patience import Patience
+from harness.scenario.patience import MAX_BOUNDS_PER_WAIT, Patience
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
 from harness.scenario.steps.context import (
@@ -194,7 +194,8 @@ class Player:
     async def _play_within_bound(self, step: ClientStep, line: int) -> StepFailure | None:
         name = next(iter(type(step).model_fields))
         self._recorder.mark(StepBegins(name, line))
-        bound = Patience(self._recorder, self._bound_of(step))
+        longest = MAX_BOUNDS_PER_WAIT * self._bounds.scenario
+        bound = Patience(self._recorder, self._bound_of(step), longest)
         try:
             with bound.wait():
                 await self._play(step)

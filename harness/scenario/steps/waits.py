@@ -8,6 +8,7 @@ from functools import partial
 from harness.protocol.values import dig, text
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import describe_expected, describe_nearest, has_values
+from harness.scenario.patience import Patience
 from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
 from harness.scenario.steps.wait_targets import (
     WaitTarget,
@@ -56,6 +57,9 @@ async def wait(context: StepContext, step: WaitStep) -> None:
                     [seen_frame.json for seen_frame in context.peer(body.on).inbox.frames], expected
                 ),
             )
+        case _ if body.or_silence:
+            with Patience(context.peer(body.on).recorder, context.bounds.settle).wait():
+                await _wait_for_message(context, body)
         case _:
             frame = await _wait_for_message(context, body)
     if body.alias is not None and frame is not None:

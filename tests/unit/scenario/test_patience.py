@@ -48,6 +48,19 @@ async def test_server_that_tells_without_end_is_cut_off(monkeypatch: pytest.Monk
     assert patience.seconds == MAX_BOUNDS_PER_WAIT * BOUND
 
 
+async def test_step_takes_as_long_as_its_scenario_while_pieces_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder, begun = Recorder(), anyio.current_time()
+    patience = Patience(recorder, BOUND, longest=100 * BOUND)
+    with patience.wait():
+        for number in range(180):
+            monkeypatch.setattr(anyio, "current_time", lambda at=number: begun + 50 * at)
+            tell(recorder, "item/agentMessage/delta", {"turnId": "u", "delta": "x"})
+        assert patience.deadline > begun + 50 * 180
+    assert patience.seconds == BOUND
+
+
 async def test_silence_ends_the_wait() -> None:
     patience = Patience(Recorder(), 0.01)
     is_over = False
