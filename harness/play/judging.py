@@ -11,6 +11,7 @@ from harness.judge.judge import judge
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.play.agent_exec.evidence import absent_from_exec
 from harness.play.capability_evidence import absent_needs
+from harness.play.output_pieces import describe_small_pieces
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.protocol.spec.book import Book
@@ -92,6 +93,7 @@ def outcome_of(
     judged = judge(book, run.trace, rules=rules.values())
     rows = [mark_known_row(row, loaded.id, entries) for row in judged]
     conversation = conversation_of(run.trace)
+    small_pieces = describe_small_pieces(run)
     # A run shows which capabilities are absent, but not one that broke off early.
     missing = [] if _broke_off(run) else _find_absent_needs(loaded, run, conversation, profile)
     # A rule that needs an absent capability does not apply: missing messages do not break it.
@@ -109,7 +111,9 @@ def outcome_of(
         awaited=run.awaited_notification,
     )
     findings = (
-        [] if missing else _scenario_findings(run, loaded, conversation, rows, profile, rules)
+        []
+        if missing or small_pieces
+        else _scenario_findings(run, loaded, conversation, rows, profile, rules)
     )
     # Our own scenarios are tested to cover what they say: this server did something else.
     idle = [one for one in findings if one.id == _NO_WITNESS and is_bundled(loaded.path)]
@@ -142,6 +146,9 @@ def outcome_of(
     elif findings:
         outcome.verdict = Verdict.KNOWN
         outcome.reason = findings[0].known
+    elif small_pieces:
+        outcome.verdict = Verdict.NOT_EXERCISED
+        outcome.reason = small_pieces
     elif idle:
         outcome.verdict = Verdict.NOT_EXERCISED
         outcome.reason = idle[0].message

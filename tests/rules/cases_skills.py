@@ -280,8 +280,8 @@ CASES = [
             entry(skill("tidy", interface={"iconSmall": "/x/icon.svg", "iconLarge": "a/b.svg"})),
         ),
         found=(
-            Found("skill tidy iconSmall", (1,)),
-            Found("skill tidy iconLarge", (1,), Level.SHOULD),
+            Found("skill tidy iconSmall", (1,), Level.SHOULD),
+            Found("skill tidy iconLarge", (1,), Level.INFO),
         ),
         idle=lists(placed(), entry(skill("tidy", interface={"iconSmall": None}))),
     ),

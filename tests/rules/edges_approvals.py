@@ -225,6 +225,12 @@ def retry_denied() -> Talk:
     return done(talk)
 
 
+def failed_try_is_completed(policy: str = "on-failure", code: int = 3) -> Talk:
+    """The command has come to its end, with an exit code, and is not to be run again."""
+    talk = pending(policy).decides("decline").resolved()
+    return done(completed(talk, "completed", exitCode=code))
+
+
 def more_rights_denied() -> Talk:
     talk = running().started(command_item()).delta("call_1", "no rights\n", method=OUTPUT)
     talk.question().decides("decline").resolved()
@@ -361,6 +367,7 @@ LEGAL: list[Legal] = [
     Legal("approval.denied-not-run", "the change is accepted later", denied_then_accepted),
     Legal("approval.denied-not-run", "a command wrote it", denied_and_written_by_a_command),
     Legal("approval.denied-not-run", "the diff has other lines", denied_and_another_diff),
+    Legal("approval.denied-not-run", "a failed try has its exit code", failed_try_is_completed),
     Legal("approval.denied-status", "a failed try is not repeated", retry_denied),
     Legal(
         "approval.denied-status",
@@ -404,6 +411,16 @@ ILLEGAL: list[Illegal] = [
         "approval.denied-not-run",
         "cancelled and run",
         lambda: denied_and_run("cancel", "interrupted"),
+    ),
+    Illegal(
+        "approval.denied-not-run",
+        "declined after no failure and completed",
+        lambda: failed_try_is_completed(code=0),
+    ),
+    Illegal(
+        "approval.denied-not-run",
+        "declined beforehand and completed",
+        lambda: failed_try_is_completed("untrusted"),
     ),
     Illegal("approval.denied-not-run", "declined and printed", denied_and_printed),
     Illegal("approval.denied-not-run", "declined and streamed", denied_and_streamed, Level.SHOULD),

@@ -357,6 +357,13 @@ ILLEGAL: list[Illegal] = [
         "two-refused",
         lambda: refused(skill_item("tidy"), skill_item("wash"), said="$tidy and $wash"),
     ),
-    Illegal(ICONS, "an-address", lambda: shown_as({**FACE, "iconSmall": "file:///icon.svg"})),
-    Illegal(ICONS, "a-path", lambda: shown_as({**FACE, "iconLarge": "/x/icon-large.svg"})),
+    Illegal(
+        ICONS,
+        "an-address",
+        lambda: shown_as({**FACE, "iconSmall": "file:///icon.svg"}),
+        Level.SHOULD,
+    ),
+    Illegal(
+        ICONS, "a-path", lambda: shown_as({**FACE, "iconLarge": "/x/icon-large.svg"}), Level.SHOULD
+    ),
 ]

@@ -125,6 +125,30 @@ def test_flood_is_liveness_and_no_crash() -> None:
     ]
 
 
+def output(*pieces: str) -> list[dict[str, Any]]:
+    """Return the messages that stream a command's output in these pieces."""
+    about = {"threadId": "t", "turnId": "u", "itemId": "i"}
+    method = "item/commandExecution/outputDelta"
+    return [{"method": method, "params": {**about, "delta": piece}} for piece in pieces]
+
+
+def test_output_in_small_pieces_is_no_flood() -> None:
+    crash = StepFailure(FailureKind.CRASH, "start_thread", 6, "more than 99 messages")
+    closed, full = TraceEnding(End.CLOSED), "more than 99 messages"
+    small = judge(run(closed, crash, overflow=full, also=output(*["\u00e9"] * 97)))
+    assert (small.verdict, findings(small)) == (Verdict.NOT_EXERCISED, [])
+    expected = "194 bytes of output came in 97 messages; a trace holds no more of them"
+    assert small.reason == expected
+    for also in (
+        output(*["x"] * 96, ""),
+        output(*["x" * 200_000] * 97),
+        [{"method": "warning", "params": {}}] * 97,
+    ):
+        flood = judge(run(closed, crash, overflow=full, also=also))
+        assert flood.verdict is Verdict.FAIL
+        assert findings(flood)[0][0] == "liveness.turn-does-not-end"
+
+
 def test_server_busy_at_the_bound_is_liveness() -> None:
     outcome = judge(run(TraceEnding(End.TIMED_OUT, ("child processes 7",), "child processes 7")))
     assert findings(outcome) == [

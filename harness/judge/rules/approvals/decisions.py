@@ -141,7 +141,9 @@ class DeniedNotRun(DecidedItem):
     that nothing else can have written. Output alone, or exit code 0 alone, may report the denial:
     SHOULD. A command with output before the question was running already, and the question may
     concern a further permission; so may a question whose request names a network: completion is
-    SHOULD then, the rest is left open. approval.denied-status judges other statuses.
+    SHOULD then, the rest is left open. Under on-failure the question follows a try that failed, and
+    a command may end as completed with the exit code of that try: left open if it is not 0.
+    approval.denied-status judges other statuses.
     """
 
     def begin(self) -> None:
@@ -189,6 +191,8 @@ class DeniedNotRun(DecidedItem):
         status = text(item_in(frame).get("status"))
         questions = self.questions(item)
         ran_before = had_output_before(item, questions[0]) or any(map(asks_for_network, questions))
+        if status == "completed" and self._shows_failed_try(item, frame):
+            return None
         if status == "completed":
             level = Level.SHOULD if ran_before else None
             return [
@@ -202,6 +206,13 @@ class DeniedNotRun(DecidedItem):
         if sign is None:
             return [Witness(item.subject, self.evidence(item, frame))]
         return [self._run_violation(item, frame, *sign)]
+
+    def _shows_failed_try(self, item: ItemView, frame: Frame) -> bool:
+        """Return whether a completed command may show the try that failed before the question."""
+        failed = exit_code(item_in(frame)) not in (None, 0)
+        return (
+            item.type == "commandExecution" and failed and "on-failure" in self.policies(item.turn)
+        )
 
     def _evidence_of_run(self, item: ItemView, frame: Frame) -> tuple[Member, Level] | None:
         """Return evidence that a denied command ran, and its level; None if there is none."""

@@ -23,14 +23,15 @@ _COLOUR: Final = re.compile(r"#[0-9A-Fa-f]{6}")
 @rule(
     "skills.icon-names",
     title="The icons of a skill are named as files",
-    level=Level.MUST,
+    level=Level.SHOULD,
     needs=("skills",),
 )
 class IconNames(Monitor):
     """Judges iconSmall and iconLarge of every listed skill, including the server's own.
 
-    Each is the name of a file, not an absolute path or an address; SHOULD for a relative path,
-    which may count as the name of a file in a folder.
+    Each is the name of a file, not an absolute path or an address: SHOULD, since the text says
+    "file name" without excluding a path. INFO for a relative path, which may count as the name of a
+    file in a folder.
     """
 
     @on_answer(LIST)
@@ -49,7 +50,7 @@ def _judge_icon_name(subject: str, frames: tuple[Frame, ...], field: Member, ico
     if not re.search(r"[/\\]", icon):
         return Witness(subject, frames)
     elsewhere = posixpath.isabs(icon) or ":" in icon
-    level = None if elsewhere else Level.SHOULD
+    level = None if elsewhere else Level.INFO
     return wrong(subject, frames, field, "the name of a file, not a path", level=level)
 
 
