@@ -14,9 +14,9 @@ _log = logging.getLogger(__name__)
 
 COMPLETED = 0
 FAILED = 1
-"""The turn failed, or could not begin after `thread.started`."""
-NOT_BEGUN = 2
-"""Nothing was done and no event sent: wrong usage, a bad setting, no prompt, unknown thread."""
+"""The turn failed or could not begin: a bad setting, no prompt, no repository, unknown thread."""
+WRONG_USAGE = 2
+"""The command line is wrong; nothing was done and no event sent."""
 NOT_READ = 128 + signal.SIGPIPE
 """The reader of the output is gone."""
 
@@ -27,6 +27,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 class NotBegun(Exception):
     """The run could not begin, and no event was sent; str() is one line for standard error."""
+
+    status = FAILED
+
+
+class WrongUsage(NotBegun):
+    """The command line is wrong."""
+
+    status = WRONG_USAGE
 
 
 class Interruption:

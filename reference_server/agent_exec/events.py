@@ -1,8 +1,9 @@
 """The events of one turn, made from the notifications of its thread.
 
 Not shown there, so our choices: usage is that of this turn; a failure after which the turn goes on
-is an error item, since the text calls the event `error` fatal; a plan is one todo_list item, which
-is completed as the turn ends.
+is an error item, since the text calls the event `error` fatal; a failed turn has an `error` event
+before its `turn.failed`, as with the shipping program; a plan is one todo_list item, which is
+completed as the turn ends.
 """
 
 from collections.abc import Callable
@@ -32,13 +33,13 @@ def thread_started(thread_id: str) -> Fields:
 
 
 def fatal(message: str) -> Fields:
-    """Return the last event where no turn could fail, or where a turn was interrupted."""
+    """Return the event of a fatal error; the last one unless a turn failed."""
     return {"type": "error", "message": message}
 
 
-def turn_failed(message: str) -> Fields:
-    """Return the last event of a turn that did not reach its end."""
-    return {"type": "turn.failed", "error": {"message": message}}
+def turn_failed(message: str) -> list[Fields]:
+    """Return the last events of a turn that did not reach its end."""
+    return [fatal(message), {"type": "turn.failed", "error": {"message": message}}]
 
 
 class TurnEvents:
@@ -110,7 +111,7 @@ class TurnEvents:
             case "completed":
                 events.append({"type": "turn.completed", "usage": self._usage})
             case "failed":
-                events.append(turn_failed(_words(turn.get("error") or {})))
+                events += turn_failed(_words(turn.get("error") or {}))
             case _:
                 # No turn.failed: the public SDKs would report it in place of the abort by which
                 # they sent the signal. A fatal error they pass over.

@@ -89,7 +89,7 @@ class Human:
                     f"{number:,} {name}" for name, number in _token_counts(event["usage"])
                 )
                 self._print(f"tokens: {counts}", "dim")
-            case "turn.failed" | "error":
+            case "error":
                 self._say_commentary()
                 self._print(failure_of(event), "red")
             case _:

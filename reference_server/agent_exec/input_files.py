@@ -21,19 +21,29 @@ _SIGNATURE_BYTES = 16
 """Bytes that show the kind of an image."""
 
 
-def check_images(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the images as absolute paths; a relative one starts at the current folder."""
+def check_images(paths: Sequence[str], folder: str) -> tuple[str, ...]:
+    """Return the images as absolute paths.
+
+    A relative one starts at the current folder; if nothing is there, at the thread's `folder`.
+    """
     if len(paths) > MAX_IMAGES:
         raise NotBegun(f"agent exec: --image: at most {MAX_IMAGES} images can be sent")
     total = 0
-    for path in paths:
-        size, beginning = _read(path, f"--image {path}", _SIGNATURE_BYTES, IMAGE_LIMIT)
+    found = [_find(path, folder) for path in paths]
+    for path, file in zip(paths, found, strict=True):
+        size, beginning = _read(file, f"--image {path}", _SIGNATURE_BYTES, IMAGE_LIMIT)
         if media_type(beginning) is None:
             raise NotBegun(f"agent exec: --image {path}: it is no PNG, JPEG, GIF or WebP")
         total += size
     if total > IMAGES_LIMIT:
         raise NotBegun(f"agent exec: --image: together they are larger than {IMAGES_LIMIT} bytes")
-    return tuple(os.path.abspath(path) for path in paths)
+    return tuple(found)
+
+
+def _find(path: str, folder: str) -> str:
+    """Return an absolute path: below the current folder if it leads to something, else `folder`."""
+    own, below = os.path.abspath(path), os.path.join(folder, path)
+    return below if os.path.lexists(below) and not os.path.lexists(own) else own
 
 
 def load_schema(path: str | None) -> Fields | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 from harness.protocol.wire.settings import SandboxMode
-from reference_server.agent_exec.ending import NotBegun
+from reference_server.agent_exec.ending import WrongUsage
 from reference_server.brief import brief
 from reference_server.config.arguments import add_settings_options
 
@@ -49,11 +49,11 @@ class Options:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise NotBegun(f"agent exec: {message}; see agent exec --help")
+        raise WrongUsage(f"agent exec: {message}; see agent exec --help")
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Read the words after `exec`. Raises NotBegun, and SystemExit after `--help`."""
+    """Read the words after `exec`. Raises WrongUsage, and SystemExit after `--help`."""
     words, verbatim = _split_at_dashes(arguments)
     parser = _parser()
     parsed = parser.parse_intermixed_args(words)
@@ -61,10 +61,10 @@ def parse(arguments: Sequence[str]) -> Options:
     resumed = bool(positional) and positional[0] == RESUME
     thread, prompt = _split_positional(positional, verbatim, resumed=resumed, last=parsed.last)
     if parsed.ephemeral and resumed:
-        raise NotBegun("agent exec: --ephemeral is for a new thread; the one resumed is on disk")
+        raise WrongUsage("agent exec: --ephemeral is for a new thread; the one resumed is on disk")
     if parsed.last and parsed.experimental_json:
         # A program that passes on the id of a thread must not be led to another one by this word.
-        raise NotBegun("agent exec: --last is no id of a thread; --experimental-json needs one")
+        raise WrongUsage("agent exec: --last is no id of a thread; --experimental-json needs one")
     return Options(
         prompt=prompt,
         resume=thread,
@@ -97,21 +97,21 @@ def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def _split_positional(
     positional: list[str], verbatim: list[str], *, resumed: bool, last: bool
 ) -> tuple[str | None, str | None]:
-    """Return the id of a thread that goes on, and the prompt. Raises NotBegun."""
+    """Return the id of a thread that goes on, and the prompt. Raises WrongUsage."""
     if last and not resumed:
-        raise NotBegun("agent exec: --last belongs to resume: agent exec resume --last")
+        raise WrongUsage("agent exec: --last belongs to resume: agent exec resume --last")
     rest = [*positional, *verbatim]
     thread = None
     if resumed:
         rest = rest[1:]
         if not last:
             if not rest:
-                raise NotBegun(
+                raise WrongUsage(
                     "agent exec resume: which thread? Give its id, or --last for the newest one"
                 )
             thread, rest = rest[0], rest[1:]
     if len(rest) > 1:
-        raise NotBegun(
+        raise WrongUsage(
             f"agent exec: the prompt is one argument, and {brief(rest[1])} is one more; put it in "
             "quotes"
         )

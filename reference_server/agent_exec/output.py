@@ -98,15 +98,13 @@ def standard_error() -> Stream:
 
 
 def failure_of(event: Fields) -> str:
-    """Return the line that reports a failure to people, "" for any other event."""
-    match event["type"]:
-        case "turn.failed":
-            words = event["error"]["message"]
-        case "error":
-            words = event["message"]
-        case _:
-            return ""
-    return f"agent exec: {escape_controls(' '.join(words.split()))}"
+    """Return the line that reports a failure to people, "" for any other event.
+
+    A failed turn is reported by the `error` event before it.
+    """
+    if event["type"] != "error":
+        return ""
+    return f"agent exec: {escape_controls(' '.join(event['message'].split()))}"
 
 
 class JsonLines:

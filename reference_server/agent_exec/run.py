@@ -14,7 +14,7 @@ import anyio
 from harness.protocol.wire.input import LocalImageInput, TextInput, UserInput
 from harness.protocol.wire.thread import ThreadStartParams
 from harness.protocol.wire.turn import TurnStartParams
-from reference_server.agent_exec.ending import COMPLETED, FAILED, NOT_BEGUN, Interruption, NotBegun
+from reference_server.agent_exec.ending import COMPLETED, FAILED, Interruption, NotBegun
 from reference_server.agent_exec.events import TurnEvents, fatal, thread_started, turn_failed
 from reference_server.agent_exec.follower import Follower
 from reference_server.agent_exec.items import View
@@ -133,7 +133,7 @@ class _Run:
     async def _play(self) -> int:
         opened = await self._open()
         if opened is None:
-            return NOT_BEGUN
+            return FAILED
         thread, schema = opened
         await self._write_events([thread_started(thread.id)])
         self._on_begin()
@@ -148,7 +148,7 @@ class _Run:
             words = f"agent exec failed: {type(error).__name__}"
         if self._events.final_status is None:
             await self._write_events(
-                [turn_failed(words) if self._events.has_begun else fatal(words)]
+                turn_failed(words) if self._events.has_begun else [fatal(words)]
             )
         return FAILED
 

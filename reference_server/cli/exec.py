@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from reference_server.agent_exec.ending import (
-    NOT_BEGUN,
+    FAILED,
     Interruption,
     NotBegun,
     end_at_once_on_signals,
@@ -82,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
         complain(without_secrets(words, environment_of(os.environ)))
         if reads_input:
             drain_input()
-        return NOT_BEGUN
+        return error.status if isinstance(error, NotBegun) else FAILED
     leave_hung_threads(status)
     return status
 
@@ -109,7 +109,7 @@ def _run(options: Options) -> int:
         config,
         prompt="",
         cwd=folder,
-        images=check_images(options.images),
+        images=check_images(options.images, folder),
         schema=load_schema(options.schema),
         schema_file=options.schema or "",
         resume=options.resume,

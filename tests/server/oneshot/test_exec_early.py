@@ -1,4 +1,7 @@
-"""What ends `agent exec` before it has begun: status 2, one line on stderr, nothing on stdout."""
+"""What ends `agent exec` before it has begun: one line on stderr, nothing on stdout.
+
+The status is 2 for a wrong command line, else 1.
+"""
 
 import json
 import os
@@ -59,6 +62,17 @@ EARLY = {
     "--last without resume": (("--last",), b"hi", "--last belongs to resume"),
     "an unknown scenario": (("--scenario", "none.yaml"), b"hi", "there is no such file"),
 }
+WRONG_USAGE = {
+    "an unknown option",
+    "a short form of an option",
+    "an option without its value",
+    "an unknown sandbox",
+    "two prompts",
+    "resume without an id",
+    "--last in the place of an id",
+    "an option in the place of an id",
+    "--last without resume",
+}
 
 
 @pytest.fixture
@@ -82,7 +96,7 @@ def test_an_early_failure_is_one_line(agent: Agent, case: str) -> None:
         (agent.home / "config.toml").write_text("[model_providers.mine]\n")
         said = "must be the name of a table"
     ran = agent.run(*JSON, *words, stdin=stdin)
-    assert (ran.status, ran.out) == (2, b"")
+    assert (ran.status, ran.out) == (2 if case in WRONG_USAGE else 1, b"")
     [line] = ran.err.splitlines()
     assert said in line
     assert not list(agent.home.glob("sessions/**/*.jsonl"))
@@ -91,18 +105,34 @@ def test_an_early_failure_is_one_line(agent: Agent, case: str) -> None:
 def test_a_folder_without_git_is_refused_unless_asked_for(agent: Agent) -> None:
     model = ("--scenario", scenario(agent.folder, SAYS_HELLO))
     ran = agent.run("--json", *model, "hi")
-    assert (ran.status, ran.out) == (2, b"")
+    assert (ran.status, ran.out) == (1, b"")
     assert "is in no git repository" in ran.err
     assert "--skip-git-repo-check" in ran.err
     (agent.folder / ".git").mkdir()
     assert agent.run("--json", *model, "hi").status == 0
 
 
+@pytest.mark.parametrize("place", ["here", "below --cd", "both", "neither"])
+def test_a_relative_image_is_looked_for_here_and_then_below_cd(agent: Agent, place: str) -> None:
+    (inner := agent.cwd / "inner").mkdir()
+    if place in ("here", "both"):
+        (agent.cwd / "rel.png").write_bytes(PIXEL)
+    if place != "here":
+        # Where the image is here as well, this one is not read.
+        (inner / "rel.png").write_bytes(PIXEL if place == "below --cd" else b"no image")
+    if place == "neither":
+        (inner / "rel.png").unlink()
+    model = ("--scenario", scenario(agent.folder, SAYS_HELLO))
+    ran = agent.run(*JSON, *model, "--cd", "inner", "--image", "rel.png", "hi")
+    assert ran.status == (1 if place == "neither" else 0), ran.err
+    assert ("--image rel.png: No such file" in ran.err) == (place == "neither")
+
+
 def test_broken_settings_are_told_with_their_place(agent: Agent) -> None:
     agent.home.mkdir()
     (agent.home / "config.toml").write_text("model = \n")
     ran = agent.run(*JSON, "hi")
-    assert (ran.status, ran.out) == (2, b"")
+    assert (ran.status, ran.out) == (1, b"")
     assert f"{agent.home}/config.toml:1:9" in ran.err
 
 
@@ -113,7 +143,7 @@ def test_who_writes_a_long_prompt_sees_no_broken_pipe(agent: Agent, words: tuple
         # Raises BrokenPipeError where it is not read.
         process.stdin.write(b"x" * 4_000_000)
         process.stdin.close()
-        assert process.wait(60) == 2
+        assert process.wait(60) == (2 if words == ("--nope",) else 1)
 
 
 def test_a_prompt_that_is_too_long_is_refused_and_read(agent: Agent) -> None:
@@ -123,7 +153,7 @@ def test_a_prompt_that_is_too_long_is_refused_and_read(agent: Agent) -> None:
         process.stdin.close()
         assert process.stderr is not None
         assert b"longer than 8 MiB" in process.stderr.read()
-        assert process.wait(60) == 2
+        assert process.wait(60) == 1
 
 
 def test_an_idle_input_does_not_hold_up_a_failure(agent: Agent) -> None:
@@ -142,7 +172,7 @@ def test_without_standard_output_nothing_is_done(agent: Agent) -> None:
         timeout=60,
         check=False,
     )
-    assert ran.returncode == 2
+    assert ran.returncode == 1
     assert b"standard output is closed" in ran.stderr
     assert not list(agent.home.glob("sessions/**/*.jsonl"))
 

@@ -18,7 +18,7 @@ def play(agent: Agent, *words: str, **more):
 
 def refused(agent: Agent, *words: str, **more) -> str:
     ran = play(agent, *words, **more)
-    assert (ran.status, ran.out) == (2, b"")
+    assert (ran.status, ran.out) == (1, b"")
     [line] = ran.err.splitlines()
     assert "is a link to elsewhere" in line
     return line

@@ -53,7 +53,8 @@ async def test_usage_is_there_where_the_model_reports_none(tmp_path) -> None:
 
 async def test_a_failed_turn_ends_with_its_error_and_nothing_else(tmp_path) -> None:
     played = await play(tmp_path, "fail: {status: 401}")
-    assert played.types == ["thread.started", "turn.started", "turn.failed"]
+    assert played.types == ["thread.started", "turn.started", "error", "turn.failed"]
+    assert played.events[-2]["message"] == played.events[-1]["error"]["message"]
     assert set(played.events[-1]) == {"type", "error"}
     assert set(played.events[-1]["error"]) == {"message"}
     assert "401" in played.events[-1]["error"]["message"]
@@ -63,8 +64,8 @@ async def test_a_failed_turn_ends_with_its_error_and_nothing_else(tmp_path) -> N
 async def test_a_failed_turn_completes_what_it_began(tmp_path) -> None:
     plan = "[{update_plan: {steps: [{step: look, status: pending}]}}]"
     played = await play(tmp_path, plan, "fail: {status: 400}")
-    assert played.types[-3:] == ["item.started", "item.completed", "turn.failed"]
-    assert played.events[-2]["item"]["type"] == "todo_list"
+    assert played.types[-4:] == ["item.started", "item.completed", "error", "turn.failed"]
+    assert played.events[-3]["item"]["type"] == "todo_list"
 
 
 async def test_a_lost_stream_is_asked_for_again_without_a_fatal_error(tmp_path) -> None:
@@ -78,8 +79,8 @@ async def test_retries_come_to_an_end_as_a_failed_turn(tmp_path) -> None:
     side = ModelSide([Reply([CUT]) for _ in range(6)])
     played = await play(tmp_path, transport=side.transport)
     assert len(played.of_type("error")) == 5
-    assert played.types[-1] == "turn.failed"
-    assert "error" not in played.types
+    assert played.types[-2:] == ["error", "turn.failed"]
+    assert played.types.count("error") == 1
 
 
 def stopping(interruption: Interruption, kind: str, number: int = 15):
