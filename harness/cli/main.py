@@ -4,8 +4,9 @@ Imports are inside the commands, so that `harness show` does not load pytest.
 """
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,11 +22,20 @@ from harness.cli.commands import (
     show_options,
     snapshots,
 )
+from harness.cli.commands.output_files import (
+    STANDARD_OUTPUT,
+    JsonOption,
+    MarkdownOption,
+    check_targets,
+    write_json,
+    write_results,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Judge any server of the agent session protocol.",
 )
 
@@ -70,7 +80,7 @@ def _of_all(
         restore_interrupt()
 
 
-app.command(cls=run_options.RunCommand)(run_options.run)
+app.command()(run_options.run)
 
 
 @app.command()
@@ -85,9 +95,7 @@ def check(
     side: Annotated[
         str, typer.Option(metavar="SIDE", help="whose messages: server, client or both")
     ] = "server",
-    json: Annotated[
-        Path | None, typer.Option("--json", help="a file for the verdicts on the client's duties")
-    ] = None,
+    json: JsonOption = "",
 ) -> None:
     """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
     from harness.cli.commands.check import Sides, check_files
@@ -97,7 +105,7 @@ def check(
         if side not in tuple(Sides):
             raise UsageError(f"--side {side!r}: expected {', '.join(Sides)}")
         status = check_files(
-            traces, target=target, settled=settled, side=Sides(side), json_file=json, say=typer.echo
+            traces, target=target, settled=settled, side=Sides(side), json_target=json
         )
     raise typer.Exit(status)
 
@@ -122,15 +130,18 @@ def explain(
 
 
 @app.command(name="list")
-def list_(
-    *,
-    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
-) -> None:
+def list_(*, json: JsonOption = "", markdown: MarkdownOption = "") -> None:
     """List the rules."""
-    from harness.cli.commands.explain import rule_table
+    from harness.cli.commands.explain import rule_rows, rule_table
 
-    for line in rule_table(markdown=markdown):
-        typer.echo(line)
+    with run_commands.exit_on_error():
+        write_results(
+            rule_table,
+            json_target=json,
+            results=rule_rows,
+            markdown_target=markdown,
+            markdown=lambda: rule_table(markdown=True),
+        )
 
 
 @app.command()
@@ -141,13 +152,16 @@ def doctor(
     agent_cmd: AgentCmd = "",
     sdk_cmd: SdkCmd = "",
     timeout_scale: Scale = 1.0,
+    json: JsonOption = "",
 ) -> None:
     """Say in seconds whether a server can be judged, and what to do if not."""
     from harness.cli.commands.doctor import examine
     from harness.play.config import configure
     from harness.play.interruption import Interruption
+    from harness.play.session.setup_diagnosis import Check
 
     with run_commands.exit_on_error():
+        check_targets(json)
         config = configure(
             target=target,
             server_cmd=server_cmd,
@@ -157,11 +171,16 @@ def doctor(
         )
     interruption = Interruption(config.base)
     interruption.install()
-    healthy = True
+    checks: list[Check] = []
     with interruption.defer_signals():
         for check_ in examine(config, interruption):
-            typer.echo(str(check_))
-            healthy = healthy and check_.good is not False
+            if json != STANDARD_OUTPUT:
+                typer.echo(str(check_))
+            checks.append(check_)
+    healthy = all(check_.good is not False for check_ in checks)
+    if json:
+        with run_commands.exit_on_error():
+            write_json({"healthy": healthy, "checks": [asdict(one) for one in checks]}, json)
     if interruption.signal:
         raise typer.Exit(interruption.status)
     raise typer.Exit(0 if healthy else 1)
@@ -175,22 +194,24 @@ app.command()(fuzz_options.replay)
 def example(
     name: Annotated[str, typer.Argument(help="which one")] = "",
     *,
-    to: Annotated[Path | None, typer.Option(help="write it to this file or folder")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="write it to this file or folder")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
 ) -> None:
     """Print an example, or write it to a file or folder; without a name, list them."""
     from harness.cli.commands.shipped import example_lines, example_text, write_example
 
     with run_commands.exit_on_error():
-        if not name and to is not None:
-            raise typer.BadParameter("name an example to write", param_hint="--to")
+        if not name and output is not None:
+            raise typer.BadParameter("name an example to write", param_hint="--output")
         if not name:
             for line in example_lines():
                 typer.echo(line)
-        elif to is None:
+        elif output is None:
             typer.echo(example_text(name), nl=False)
         else:
-            for path in write_example(name, to, force=force):
+            for path in write_example(name, output, force=force):
                 typer.echo(f"{path} written")
 
 
@@ -230,42 +251,61 @@ app.add_typer(scenario, name="scenario")
 
 
 @scenario.command()
-def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -> None:
+def validate(
+    scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)],
+    *,
+    json: JsonOption = "",
+) -> None:
     """Check scenario files without starting anything. Exit status 1 if one is bad."""
     from harness.judge.rules.discovery import all_rules
     from harness.play.lexicon import protocol_lexicon
     from harness.protocol.spec.loading import load_book
     from harness.scenario.loader import load_all
 
-    files, bad = _named_files(scenarios)
+    files, unknown = _named_files(scenarios)
+    mistakes: list[str] = []
     rules, lexicon = set(all_rules()), protocol_lexicon()
     capabilities = {capability.id for capability in load_book().capabilities}
     for loaded in load_all(
         files, rules=rules, capabilities=capabilities, lexicon=lexicon, clientless=True
     ):
         if isinstance(loaded, Exception):
-            bad += 1
+            mistakes.append(str(loaded))
             typer.echo(str(loaded), err=True)
-    typer.echo(f"{len(files)} scenario(s), {bad} bad")
-    raise typer.Exit(1 if bad or not files else 0)
+    with run_commands.exit_on_error():
+        write_results(
+            lambda: [f"{len(files)} scenario(s), {len(mistakes) + unknown} bad"],
+            json_target=json,
+            results=lambda: {"scenarios": len(files), "mistakes": mistakes},
+        )
+    raise typer.Exit(1 if mistakes else 2 if unknown or not files else 0)
 
 
 @scenario.command(name="list")
 def list_scenarios(
     scenarios: Annotated[list[str] | None, typer.Argument(help=_SCENARIOS)] = None,
+    *,
+    json: JsonOption = "",
 ) -> None:
     """List scenarios, the bundled ones without arguments: id, what it needs, title."""
     from harness.scenario.loader import load_all
 
     files, bad = _named_files(scenarios or ["bundled"])
+    rows: list[dict[str, Any]] = []
     for loaded in load_all(files, clientless=True):
         if isinstance(loaded, Exception):
             bad += 1
             typer.echo(str(loaded), err=True)
             continue
-        needs = f" [{', '.join(loaded.scenario.needs)}]" if loaded.scenario.needs else ""
-        typer.echo(f"{loaded.id}{needs}: {loaded.scenario.title}")
-    raise typer.Exit(1 if bad else 0)
+        needs = list(loaded.scenario.needs)
+        rows.append({"id": loaded.id, "needs": needs, "title": loaded.scenario.title})
+        if json != STANDARD_OUTPUT:
+            shown_needs = f" [{', '.join(needs)}]" if needs else ""
+            typer.echo(f"{loaded.id}{shown_needs}: {loaded.scenario.title}")
+    if json:
+        with run_commands.exit_on_error():
+            write_json(rows, json)
+    raise typer.Exit(2 if bad else 0)
 
 
 @scenario.command(name="show")
@@ -337,6 +377,7 @@ def play(
     target: Target = "spec",
     server_cmd: ServerCmd = "",
     timeout_scale: Scale = 1.0,
+    json: JsonOption = "",
     verbose: Annotated[bool, typer.Option("-v", help="one line for each rule")] = False,
 ) -> None:
     """Play one scenario and judge it, as `harness run` does."""
@@ -345,6 +386,7 @@ def play(
         target=target,
         server_cmd=server_cmd,
         timeout_scale=timeout_scale,
+        json=json,
         verbose=verbose,
     )
 

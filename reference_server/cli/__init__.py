@@ -30,6 +30,11 @@ options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 2 for wrong usage, with a line on stderr."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - before any import that needs it
+        sys.stderr.write(
+            f"agent: Python 3.11 or newer is needed, this is {sys.version.split()[0]}\n"
+        )
+        return 2
     words = list(sys.argv[1:] if arguments is None else arguments)
     _without_working_directory()
     try:

@@ -47,10 +47,10 @@ def test_a_worse_verdict_is_status_1_and_says_how_to_see_it(old: Path) -> None:
 
 def test_json_and_markdown_say_the_same(old: Path) -> None:
     new = written(old.with_name("new.json"), played(SCENARIO, FAIL, record=CHOSEN))
-    plain = json.loads(call("harness", "compare", str(old), str(new), "--json").out)
+    plain = json.loads(call("harness", "compare", str(old), str(new), "--json", "-").out)
     assert (plain["version"], plain["worse"], plain["compared"]) == (1, True, 1)
     assert [one["kind"] for one in plain["changes"]] == ["regressed"]
-    page = call("harness", "compare", str(old), str(new), "--markdown").out
+    page = call("harness", "compare", str(old), str(new), "--markdown", "-").out
     assert "## What got worse" in page
     assert "| PASS | FAIL |" in page
 

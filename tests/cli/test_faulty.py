@@ -157,7 +157,7 @@ def test_who_runs_one_turn_does_not_play_the_faults_of_a_scenario(tmp_path: Path
 
 
 def test_every_fault_is_listed_with_the_sentence_that_it_breaks() -> None:
-    listed = json.loads(call("harness", "faulty", "--list", "--json").out)
+    listed = json.loads(call("harness", "faulty", "--list", "--json", "-").out)
     assert {one["id"] for one in listed if one["side"] == "server"} == set(all_faults())
     assert {one["id"] for one in listed if one["side"] == "client"} == set(client_faults())
     assert len(listed) == len(all_faults()) + len(client_faults())
@@ -168,7 +168,7 @@ def test_every_fault_is_listed_with_the_sentence_that_it_breaks() -> None:
 def test_the_list_can_be_searched_by_word_and_by_rule() -> None:
     said = call("harness", "faulty", "--list", "TWICE", "turn/completed")
     assert "turn-ends-twice (turn.completed-once, MUST)" in said.out.splitlines()
-    rule = json.loads(call("harness", "faulty", "--list", "--rule", "delta", "--json").out)
+    rule = json.loads(call("harness", "faulty", "--list", "--rule", "delta", "--json", "-").out)
     assert {one["rule"].split(".")[0] for one in rule} == {"delta"}
 
 

@@ -140,5 +140,5 @@ def test_only_one_report_goes_to_standard_output(workspace: Path) -> None:
     env = {**os.environ, **PLAIN}
     words = ["run", "--target", "reference", "--json", "-", "--markdown", "-"]
     said = run_warm("harness", *words, cwd=workspace, env=env)
-    assert said.status == 4
+    assert said.status == 2
     assert "--json - --markdown -: one of them only; name a file for the other" in said.err

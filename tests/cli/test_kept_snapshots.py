@@ -121,11 +121,11 @@ def test_a_folder_that_cannot_be_written_ends_the_run_at_once(
     else:
         options = ("--server-cmd", "python server.py", "--snapshots", "/proc/nothing")
         said = project.harness("run", SCENARIO, *options)
-    assert said.status == 4
+    assert said.status == 2
     assert "cannot be written" in said.out + said.err
     assert "Traceback" not in said.out + said.err
 
 
 def test_snapshots_need_a_server(project: Project) -> None:
     said = project.harness("run", "--snapshots", "kept", "--target", "nobody")
-    assert said.status == 4
+    assert said.status == 2

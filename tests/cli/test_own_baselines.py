@@ -89,5 +89,5 @@ def test_an_entry_about_no_scenario_of_ones_own_is_refused_with_the_right_one(
 ) -> None:
     for played in ("my/plain", "turns/plain-turn"):
         said = run(project, ("turn.completes", name), played)
-        assert said.status == 4
+        assert said.status == 2
         assert f"unknown scenario {name!r}; did you mean 'my/plain'?" in said.err

@@ -39,7 +39,7 @@ def test_the_examples_are_listed_with_what_they_are() -> None:
     *listed, blank, how = said.out.splitlines()
     assert [line.split()[0] for line in listed] == list(shipped.EXAMPLES)
     assert all(len(line.split()) > 5 for line in listed)
-    assert (blank, how) == ("", "harness example minimal --to server.py   writes one")
+    assert (blank, how) == ("", "harness example minimal -o server.py   writes one")
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_an_example_is_printed_as_it_is() -> None:
 
 @pytest.mark.slow
 def test_an_example_is_written_to_a_file_and_never_over_one(tmp_path: Path) -> None:
-    words = ["harness", "example", "minimal", "--to", "server.py"]
+    words = ["harness", "example", "minimal", "-o", "server.py"]
     assert call(*words, cwd=tmp_path).out == "server.py written"
     path = tmp_path / "server.py"
     assert path.read_text("utf-8") == (SERVERS / "minimal.py").read_text("utf-8")
@@ -101,7 +101,7 @@ def test_an_example_of_several_files_is_written_into_a_folder_that_is_made(tmp_p
             "unknown scenario 'turns/plain'; did you mean 'turns/plain-turn'? "
             "(harness scenario list)",
         ),
-        (["example", "minimal", "--to", "no/x.py"], "no/x.py: No such file or directory"),
+        (["example", "minimal", "-o", "no/x.py"], "no/x.py: No such file or directory"),
     ],
 )
 def test_a_name_that_does_not_exist_is_answered_with_the_nearest(
@@ -113,7 +113,7 @@ def test_a_name_that_does_not_exist_is_answered_with_the_nearest(
 
 @pytest.mark.slow
 def test_to_without_an_example_is_refused(tmp_path: Path) -> None:
-    said = call("harness", "example", "--to", "server.py", cwd=tmp_path)
+    said = call("harness", "example", "--output", "server.py", cwd=tmp_path)
     assert said.status == 2
     assert "name an example to write" in said.err
 

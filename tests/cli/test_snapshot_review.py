@@ -151,7 +151,7 @@ def test_the_list_fails_where_one_cannot_be_read(project: Project) -> None:
     project.harness("snapshots", "review", "kept", "--accept-all")
     project.accepted().write_text("hello\n", "utf-8")
     said = project.harness("snapshots", "list", "kept")
-    assert said.status == 1
+    assert said.status == 2
     new, damaged, usage = said.out.splitlines()
     assert (new, usage) == ("accepted spec/turns/new", "accepted spec/turns/usage")
     where = f"kept/spec/{SCENARIO}.transcript:1"

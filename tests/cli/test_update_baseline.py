@@ -99,7 +99,7 @@ def test_missing_files_are_reported_before_anything_is_played(
     tmp_path: Path, words: list[str], complaint: str
 ) -> None:
     said = call("harness", "run", "--server-cmd", GOOD, "turns/plain-turn", *words, cwd=tmp_path)
-    assert said.status == 4
+    assert said.status == 2
     assert complaint in said.err
     assert "Traceback" not in said.err
     assert not list(tmp_path.glob("*.toml"))

@@ -115,7 +115,7 @@ def test_without_a_sandbox_its_scenarios_are_not_judged_and_the_rest_passes(
 @pytest.mark.parametrize("require", ["sandbox", pytest.param("all", marks=pytest.mark.runs)])
 def test_required_it_is_an_error_that_names_the_program(place: Path, require: str) -> None:
     told = run(place, "--require", require, *paths("turns/plain-turn"))
-    assert told.status == 4
+    assert told.status == 2
     assert told.lines(NOT_FOUND)
 
 

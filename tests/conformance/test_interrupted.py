@@ -194,7 +194,7 @@ class TestStandardOutput:
 
     def test_both_to_standard_output_are_refused(self) -> None:
         ran = _harness("--json", "-", "--junit", "-")
-        assert ran.returncode == 4
+        assert ran.returncode == 2
         assert b"one of them only" in ran.stderr
 
 

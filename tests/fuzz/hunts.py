@@ -41,7 +41,7 @@ def test_it_is_found_and_shrunk(
     monkeypatch.chdir(tmp_path)
     broken = f"'{sys.executable}' '{SERVER}' {name} app-server"
     bounds = ("--what", "sessions", "--max-time", SECONDS, "--seed", str(seed))
-    ran = harness("fuzz", "--server-cmd", broken, *bounds, "--json")
+    ran = harness("fuzz", "--server-cmd", broken, *bounds, "--json", "-")
     assert ran.stdout, (ran.returncode, ran.stderr)
     told: dict[str, Any] = json.loads(ran.stdout)
     assert (ran.returncode, told["verdict"]) == (1, "RED"), (told["searches"], ran.stderr)

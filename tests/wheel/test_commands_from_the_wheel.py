@@ -36,10 +36,10 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness check --side nobody no.jsonl", 2, "--side 'nobody': expected server, client"),
         ("harness docs client-duties", 0, "# Duties of clients"),
         ("harness list", 0, "turn.completes "),
-        ("harness list --markdown", 0, "`turn.completes`"),
+        ("harness list --markdown -", 0, "`turn.completes`"),
         ("harness doctor", 2, "give --server-cmd 'program arguments'"),
         ("harness doctor --target reference", 0, "ok   a plain turn ends"),
-        ("harness run", 4, "give --server-cmd 'program arguments'"),
+        ("harness run", 2, "give --server-cmd 'program arguments'"),
         ("harness fuzz", 2, "give --server-cmd 'program arguments'"),
         ("harness fuzz --target reference --conversations 1", 0, "fuzz inputs: seed 1, 1 "),
         (f"{MUTATE} --sample 2", 0, r"2 KILLED, 0 SURVIVED, .* of 2 faults(?s:.)*score: 100.0%"),
@@ -106,7 +106,7 @@ def test_two_runs_are_compared_and_the_last_has_a_ledger(fresh: Fresh, empty: Pa
 
 def test_an_example_behind_a_socket_is_judged_as_over_pipes(fresh: Fresh, empty: Path) -> None:
     for name in ("minimal", "listening"):
-        assert _said(fresh, empty, f"harness example {name} --to .").status == 0
+        assert _said(fresh, empty, f"harness example {name} -o .").status == 0
     command = "python listening.py {listen} python minimal.py"
     said = fresh.call("harness", "doctor", "--server-cmd", command, cwd=empty)
     assert said.status == 0, said.out

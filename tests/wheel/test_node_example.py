@@ -31,7 +31,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def client(fresh: Fresh, empty: Path, modules: Path) -> Path:
     """The example, as `harness example` writes it, with its modules."""
-    said = fresh.call("harness", "example", "node-client", "--to", "client", cwd=empty)
+    said = fresh.call("harness", "example", "node-client", "--output", "client", cwd=empty)
     assert said.status == 0, said.out
     (empty / "client" / "node_modules").symlink_to(modules)
     return empty / "client"

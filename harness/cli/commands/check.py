@@ -1,6 +1,5 @@
 """`harness check`: judge stored traces and recordings, and count their findings."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,10 +10,10 @@ from typing import Final
 import typer
 
 from harness.cli.commands.check_clients import ClientCheck, check_client
+from harness.cli.commands.output_files import STANDARD_OUTPUT, check_targets, write_json
 from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, check_trace, count_words
 from harness.client.target.profile import Deviation, Profile, builtin_names, load_profile
 from harness.client.target.run_folders import find_kept_file
-from harness.errors import UsageError
 from harness.judge.verdict import Row
 from harness.report.results.baseline import reason_of
 from harness.trace.store import TraceFormatError
@@ -37,17 +36,18 @@ def check_files(
     target: str = "",
     settled: bool = False,
     side: Sides = Sides.SERVER,
-    json_file: Path | None = None,
-    say: Callable[[str], None],
+    json_target: str = "",
+    say: Callable[[str], None] = typer.echo,
 ) -> int:
     """Judge each readable file, print its findings and return the exit status.
 
-    1 if a MUST rule is broken, else 2 if a file cannot be read, else 0. The verdicts on the duties
-    of clients go to `json_file`. Raises `UsageError` if the target is unknown, if a file is given
-    but only the server is judged, or if the file cannot be written.
+    1 if a MUST rule is broken, else 2 if a file cannot be read, else 0. `json_target` is a file for
+    the verdicts, or - for standard output in place of text. Raises `UsageError` if the target is
+    unknown, or if the file cannot be written.
     """
-    if json_file is not None and side is Sides.SERVER:
-        raise UsageError("--json holds the verdicts on clients: it needs --side client, or both")
+    check_targets(json_target)
+    if json_target == STANDARD_OUTPUT:
+        say = _say_nothing
     profile = load_profile(target) if target else None
     checked: list[TraceCheck | ClientCheck] = []
     unread = 0
@@ -66,10 +66,10 @@ def check_files(
             checked += judgements
             for line in (line for judgement in judgements for line in judgement.lines()):
                 say(line)
-    if json_file is not None:
-        _write_json(
-            json_file, [judgement for judgement in checked if isinstance(judgement, ClientCheck)]
-        )
+    if json_target:
+        verdict = "RED" if any(judgement.red for judgement in checked) else "GREEN"
+        files = [judgement.json() for judgement in checked]
+        write_json({"verdict": verdict, "files": files, "unread": unread}, json_target)
     if len(checked) + unread > 1:
         say(_total_line(checked, unread))
     if any(judgement.red for judgement in checked):
@@ -98,13 +98,8 @@ def _judge_file(
         yield check_client(path, names, known_names=server_names, settle=settle, settled=settled)
 
 
-def _write_json(path: Path, judgements: Sequence[ClientCheck]) -> None:
-    verdict = "RED" if any(judgement.red for judgement in judgements) else "GREEN"
-    report = {"verdict": verdict, "files": [judgement.json() for judgement in judgements]}
-    try:
-        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--json {path}: {os.strerror(error.errno or 0)}") from error
+def _say_nothing(_line: str) -> None:
+    return None
 
 
 def _known_reasons(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:

@@ -74,6 +74,7 @@ class ClientCheck:
         """Return the verdicts as a JSON object."""
         return {
             "file": str(self.trace_check.path),
+            "side": "client",
             "verdict": "RED" if self.red else "GREEN",
             "messages": len(self.trace_check.trace.frames),
             "duties": [duty.to_json() for duty in self.duties],

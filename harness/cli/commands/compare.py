@@ -1,34 +1,15 @@
-"""`harness compare RUN RUN`: differences between two recorded runs."""
+"""Recorded runs by name, for `harness compare` and `harness ledger`."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 from harness.client.target.run_folders import HISTORY, base_folder, find_kept_file
 from harness.errors import UsageError
-from harness.report.compare.comparison import compare
-from harness.report.compare.plain import to_plain
-from harness.report.compare.text import markdown, text_lines
 from harness.report.compare.values import Run
 from harness.report.json_form import read_report
 from harness.scenario.explain import unknown_name
 
 # Runs that need no name, counted from the latest.
 RUN_ALIASES = ("last", "previous")
-
-
-def compare_runs(before: str, after: str, *, say: Callable[[str], None], form: str = "text") -> int:
-    """Print the differences as text, markdown or json (`form`).
-
-    Return 1 if something got worse or may break a client, else 0. Raises `UsageError`.
-    """
-    comparison = compare(find_run(before), find_run(after))
-    if form == "json":
-        say(json.dumps(to_plain(comparison), ensure_ascii=False, indent=1))
-    else:
-        for line in markdown(comparison) if form == "markdown" else text_lines(comparison):
-            say(line)
-    return 1 if comparison.worse else 0
 
 
 def find_run(word: str) -> Run:

@@ -121,6 +121,14 @@ def _rule_lines(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
         yield f"caught by it: {fault.id}: {fault.reason}"
 
 
+def rule_rows() -> list[dict[str, str]]:
+    """Return all rules with their level and title."""
+    return [
+        {"id": rule.id, "level": str(rule.level), "title": rule.title}
+        for rule in every_rule().values()
+    ]
+
+
 def rule_table(*, markdown: bool = False) -> Iterator[str]:
     """Yield all rules, one line each."""
     rules = every_rule().values()

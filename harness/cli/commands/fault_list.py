@@ -3,9 +3,9 @@
 Faults of clients, which break duties, are listed too: they apply to stored traces only.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
@@ -101,9 +101,9 @@ def _fault_lines(row: FaultRow) -> Iterator[str]:
         yield f"not live: {row.why}"
 
 
-def json_text(rows: Sequence[FaultRow]) -> str:
-    """Return the faults as a JSON array of objects."""
-    return json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
+def to_plain(rows: Sequence[FaultRow]) -> list[dict[str, Any]]:
+    """Return the faults as JSON."""
+    return [asdict(row) for row in rows]
 
 
 def live_fault(name: str) -> Fault:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.commands.output_files import JsonOption, write_results
 from harness.cli.commands.run_commands import exit_on_error
 
 if TYPE_CHECKING:
@@ -30,23 +31,26 @@ def faulty(
     ] = "",
     list_: Annotated[bool, typer.Option("--list", help="print the faults")] = False,
     rule: Annotated[str, typer.Option(help="with --list: those of a rule, or of a family")] = "",
-    json: Annotated[bool, typer.Option("--json", help="with --list: as JSON")] = False,
+    json: JsonOption = "",
 ) -> None:
     """Run a server that misbehaves on cue: a proxy on standard input and output.
 
     What each fault did is said on standard error. The exit status is the server's.
     """
     from harness.cli.commands import fault_list
+    from harness.errors import UsageError
 
     with exit_on_error():
         if list_:
             fault_rows = fault_list.find_faults(server or (), rule)
-            if json:
-                typer.echo(fault_list.json_text(fault_rows))
-            else:
-                for line in fault_list.text_lines(fault_rows):
-                    typer.echo(line)
+            write_results(
+                lambda: fault_list.text_lines(fault_rows),
+                json_target=json,
+                results=lambda: fault_list.to_plain(fault_rows),
+            )
             return
+        if json:
+            raise UsageError("--json is for --list")
         from harness.cli.commands.faulty import build_chain, serve
         from harness.cli.commands.proxy import end_like
 

@@ -1,12 +1,12 @@
 """Options of the commands `harness fuzz` and `harness replay`."""
 
-import json as json_
 import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from harness.cli.commands.output_files import JsonOption, check_targets, write_results
 from harness.cli.commands.run_commands import exit_on_error
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
@@ -29,7 +29,7 @@ def fuzz(
     what: Annotated[str, typer.Option(help="inputs, frames, sessions; or A,B; all without")] = "",
     method: Annotated[str, typer.Option(help="inputs that send this request only")] = "",
     store: _STORE = None,
-    json: Annotated[bool, typer.Option("--json", help="the result as JSON")] = False,
+    json: JsonOption = "",
     timeout_scale: _SCALE = 1.0,
 ) -> None:
     """Search for what goes wrong: generated requests, raw frames and whole sessions.
@@ -48,6 +48,7 @@ def fuzz(
     from harness.search.fuzz.store import open_store
 
     with exit_on_error():
+        check_targets(json)
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         check_method(config.book, method)
         kinds = kinds_of(what or ("inputs" if method else ""))
@@ -64,11 +65,11 @@ def fuzz(
             typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
             raise typer.Exit(1) from None
         words = target_words(config)
-        if json:
-            typer.echo(json_.dumps(result_text.plain(result, failures, words), indent=1))
-        else:
-            for line in result_text.lines(result, failures, words):
-                typer.echo(line)
+        write_results(
+            lambda: result_text.lines(result, failures, words),
+            json_target=json,
+            results=lambda: result_text.plain(result, failures, words),
+        )
     if result.interrupted_by:
         raise typer.Exit(interruption.status)
     raise typer.Exit(1 if result.red else 0)
@@ -81,6 +82,7 @@ def replay(
     server_cmd: _SERVER = "",
     store: _STORE = None,
     timeout_scale: _SCALE = 1.0,
+    json: JsonOption = "",
 ) -> None:
     """Play a failure again, three times. Exit status 0 if it is fixed, else 1."""
     from harness.client.target.run_folders import failures_folder
@@ -91,6 +93,7 @@ def replay(
     from harness.search.fuzz.replay import replay as play_again
 
     with exit_on_error():
+        check_targets(json)
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         replayed_case = case_of(case, store or failures_folder(), config)
     interruption = Interruption(config.base)
@@ -104,9 +107,15 @@ def replay(
         typer.echo(f"interrupted ({result.interrupted_by}): whether it is fixed is not known")
         raise typer.Exit(interruption.status)
     wrong = [text for text in result.problems if text]
-    typer.echo(
-        f"{result.verdict}: {result.name} ({len(wrong)} of {len(result.problems)} plays wrong)"
-    )
-    for text in dict.fromkeys(wrong):
-        typer.echo(f"  {text[:500]}")
+    head = f"{result.verdict}: {result.name} ({len(wrong)} of {len(result.problems)} plays wrong)"
+    with exit_on_error():
+        write_results(
+            lambda: [head, *(f"  {text[:500]}" for text in dict.fromkeys(wrong))],
+            json_target=json,
+            results=lambda: {
+                "verdict": result.verdict,
+                "name": result.name,
+                "problems": list(result.problems),
+            },
+        )
     raise typer.Exit(0 if result.verdict == "fixed" else 1)

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
@@ -34,6 +35,18 @@ class PointRow:
         for result in self.results:
             situations.setdefault(result.about, []).append(result)
         return [_choice_words(situation, results) for situation, results in situations.items()]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the row as JSON."""
+        return {
+            "id": self.point.id,
+            "question": self.point.question,
+            "ours": self.point.choice,
+            "server": [
+                {"about": result.about, "value": result.value, "count": result.count}
+                for result in self.results
+            ],
+        }
 
 
 def _choice_words(situation: str, results: Sequence[ChoiceResult]) -> str:

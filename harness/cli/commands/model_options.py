@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.commands.output_files import JsonOption
 from harness.cli.commands.run_commands import exit_on_error
 
 
@@ -28,7 +29,7 @@ def model(
     target: Annotated[
         str, typer.Option("--target", help="a profile: its tools, its words")
     ] = "spec",
-    json: Annotated[str, typer.Option(help="write what happened as JSON; - to stdout")] = "",
+    json: JsonOption = "",
 ) -> None:
     """Serve the model's side of a scenario by itself, for a server that you start.
 

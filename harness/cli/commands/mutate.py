@@ -1,20 +1,18 @@
 """`harness mutate`: inject faults into a server's messages and check that the rules find them."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
+from harness.cli.commands.output_files import check_targets, write_json
 from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Outcome
 from harness.judge.rules.discovery import all_rules
 from harness.play.config import Config, configure
 from harness.play.interruption import Interrupted, Interruption
-from harness.report.report_file import write_problem
 from harness.search.mutation.campaign import Campaign
 from harness.search.mutation.result import FaultResult, Score
 from harness.search.mutation.result_text import lines
@@ -34,17 +32,15 @@ def mutate_target(
     rule: str = "",
     sample: int = 0,
     workers: int = 2,
-    to: Path | None = None,
+    json_target: str = "",
     say: Say = print,
 ) -> int:
     """Try the faults on the target of `target_options` (`configure`); return the exit status.
 
     `fault` and `rule` select some, comma-separated; `sample` keeps that many. The results are
-    written to `to` as JSON. Raises `UsageError`.
+    written to `json_target` as JSON. Raises `UsageError`.
     """
-    problem = write_problem(str(to), makes_folder=True) if to is not None else ""
-    if problem:
-        raise UsageError(f"--json {to}: {problem}")
+    check_targets(json_target)
     config = configure(**target_options)
     faults = sample_faults(choose_faults(config, fault, rule), sample)
     interruption = Interruption(base_of(config))
@@ -76,9 +72,8 @@ def mutate_target(
         interruption.remove()
     for line in lines(score):
         say(line)
-    if to is not None:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(json.dumps(score.as_json(), indent=1) + "\n", encoding="utf-8")
+    if json_target:
+        write_json(score.as_json(), json_target)
     return interruption.status if score.interrupted_by else exit_status(score)
 
 

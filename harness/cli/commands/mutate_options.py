@@ -1,10 +1,11 @@
 """Options of the command `harness mutate`."""
 
-from pathlib import Path
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption
 from harness.cli.commands.run_commands import exit_on_error
 
 
@@ -21,7 +22,7 @@ def mutate(
     sample: Annotated[int, typer.Option(min=0, help="so many faults alone, spread over all")] = 0,
     timeout_scale: Annotated[float, typer.Option(help="multiply every bound")] = 1.0,
     workers: Annotated[int, typer.Option("-n", min=1, help="worker processes")] = 2,
-    json: Annotated[Path | None, typer.Option(help="write the results as JSON")] = None,
+    json: JsonOption = "",
 ) -> None:
     """Put each fault between a server and the rules: does its rule notice?
 
@@ -38,7 +39,7 @@ def mutate(
             rule=",".join(rule or ()),
             sample=sample,
             workers=workers,
-            to=json,
-            say=typer.echo,
+            json_target=json,
+            say=partial(typer.echo, err=json == STANDARD_OUTPUT),
         )
     raise typer.Exit(status)

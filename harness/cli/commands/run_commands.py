@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli.commands.output_files import JsonOption, MarkdownOption, write_results
+
 _RUN = "a JSON report, a name in .harness/reports, last, or previous"
 
 
@@ -28,44 +30,58 @@ class exit_on_error:
 def status(
     *,
     full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,
-    output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="write the table to a file too")
+    ] = None,
+    json: JsonOption = "",
 ) -> None:
     """The table requirement x rule x scenario x fault x target, from the last runs."""
-    from harness.cli.commands.status import status_lines
+    from harness.cli.commands.status import read_targets, status_lines, to_plain
 
     with exit_on_error():
-        lines = list(status_lines(full=full))
-    for line in lines:
-        typer.echo(line)
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        targets = read_targets()
+        lines = list(status_lines(targets, full=full))
+        write_results(lambda: lines, json_target=json, results=lambda: to_plain(targets))
+        if output is not None:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def compare(
     before: Annotated[str, typer.Argument(help=_RUN)],
     after: Annotated[str, typer.Argument(help="the run to compare with it, named likewise")],
     *,
-    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown page")] = False,
-    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    markdown: MarkdownOption = "",
+    json: JsonOption = "",
 ) -> None:
     """Say what changed between two runs: verdicts, choices, messages.
 
     Exit status 1 if something got worse or may break a client, 0 if nothing did.
     """
-    from harness.cli.commands.compare import compare_runs
+    from harness.cli.commands.compare import find_run
+    from harness.report.compare.comparison import compare
+    from harness.report.compare.plain import to_plain
+    from harness.report.compare.text import markdown as markdown_lines
+    from harness.report.compare.text import text_lines
 
-    form = "json" if json else "markdown" if markdown else "text"
     with exit_on_error():
-        worse = compare_runs(before, after, say=typer.echo, form=form)
-    raise typer.Exit(worse)
+        comparison = compare(find_run(before), find_run(after))
+        write_results(
+            lambda: text_lines(comparison),
+            json_target=json,
+            results=lambda: to_plain(comparison),
+            markdown_target=markdown,
+            markdown=lambda: markdown_lines(comparison),
+        )
+    raise typer.Exit(1 if comparison.worse else 0)
 
 
 def ledger(
     recorded: Annotated[str, typer.Argument(metavar="RUN", help=_RUN)] = "last",
     *,
     point: Annotated[str, typer.Option(help="the points whose id begins so: item.")] = "",
-    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
+    markdown: MarkdownOption = "",
+    json: JsonOption = "",
 ) -> None:
     """Show what a server chose where the text leaves it open, next to what we chose."""
     from harness.cli.commands.compare import find_run
@@ -75,5 +91,10 @@ def ledger(
     with exit_on_error():
         run = find_run(recorded)
         rows = points(run, point)
-    for line in markdown_lines(rows) if markdown else text_lines(run, rows):
-        typer.echo(line)
+        write_results(
+            lambda: text_lines(run, rows),
+            json_target=json,
+            results=lambda: [row.to_plain() for row in rows],
+            markdown_target=markdown,
+            markdown=lambda: markdown_lines(rows),
+        )

@@ -5,12 +5,12 @@ Report files that could not be written at the end are rejected before anything i
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from harness.cli.commands import run_commands
+from harness.cli.commands.output_files import METAVAR, JsonOption, MarkdownOption
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 _SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
@@ -18,12 +18,10 @@ _AGENT = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec i
 _SDK = Annotated[str, typer.Option("--sdk-cmd", help="the driver of the SDK that is judged")]
 _SCALE = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
 _SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
-# The exit status of a usage error in all commands but `run`.
+# The exit status of a usage error in all commands.
 _USAGE_STATUS = 2
 # Settings of the user's own tests.
 _PYTEST_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
-
-Markdown = Annotated[str, typer.Option(help="write the report as Markdown; - to stdout")]
 
 UpdateBaseline = Annotated[
     bool, typer.Option("--update-baseline", help="write what is found into the file of --baseline")
@@ -36,20 +34,6 @@ Retries = Annotated[int, typer.Option(min=0, help="plays more of what failed, un
 MaxTime = Annotated[
     float | None, typer.Option(metavar="S", help="begin no scenario after so many seconds")
 ]
-
-
-class RunCommand(TyperCommand):
-    """A command that exits with pytest's status 4 on a usage error."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Read the command line."""
-        try:
-            return super().make_context(*args, **kwargs)
-        except Exception as error:
-            # Typer vendors click, so its usage errors are told by their exit code.
-            if getattr(error, "exit_code", 0) == _USAGE_STATUS:
-                setattr(error, "exit_code", 4)  # noqa: B010
-            raise
 
 
 def run(
@@ -100,8 +84,10 @@ def run(
         ),
     ] = None,
     workers: Annotated[int, typer.Option("-n", min=0, help="worker processes (0: none)")] = 0,
-    json: Annotated[str, typer.Option(help="write the report as JSON; - to stdout")] = "",
-    junit: Annotated[str, typer.Option(help="write a JUnit XML file; - to stdout")] = "",
+    json: JsonOption = "",
+    junit: Annotated[
+        str, typer.Option(metavar=METAVAR, help="as JUnit XML; - for standard output")
+    ] = "",
     snapshots: Annotated[
         str, typer.Option(metavar="DIR", help="keep transcripts there, for harness snapshots")
     ] = "",
@@ -109,7 +95,7 @@ def run(
         bool,
         typer.Option("--snapshots-strict", help="new and changed ones fail, as where CI is set"),
     ] = False,
-    markdown: Markdown = "",
+    markdown: MarkdownOption = "",
     verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
 ) -> None:
     """Play scenarios against a server and judge it (pytest, shielded from local settings).
@@ -189,7 +175,7 @@ def _check_files(*named: tuple[str, str]) -> None:
         problem = write_problem(path, makes_folder=makes_folder) if path not in ("", "-") else ""
         if problem:
             typer.echo(f"harness: {option} {path}: {problem}", err=True)
-            raise typer.Exit(4)
+            raise typer.Exit(_USAGE_STATUS)
 
 
 def _to_stdout(*named: tuple[str, str]) -> list[str]:
@@ -198,7 +184,7 @@ def _to_stdout(*named: tuple[str, str]) -> list[str]:
     if len(printed) > 1:
         both = " ".join(f"{option} -" for option in printed)
         typer.echo(f"harness: {both}: one of them only; name a file for the other", err=True)
-        raise typer.Exit(4)
+        raise typer.Exit(_USAGE_STATUS)
     if not printed:
         return [path for _, path in named]
     stdout_copy = os.dup(1)

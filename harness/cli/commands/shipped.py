@@ -125,7 +125,7 @@ def example_lines() -> Iterator[str]:
     for name in EXAMPLES:
         yield f"{name:{width}}  {_example_title(name)}"
     yield ""
-    yield f"harness example {next(iter(EXAMPLES))} --to server.py   writes one"
+    yield f"harness example {next(iter(EXAMPLES))} -o server.py   writes one"
 
 
 def _example_title(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import typer
 
-from harness.cli.commands.stored_traces import check_trace
+from harness.cli.commands.stored_traces import check_trace, row_json
 from harness.cli.commands.trace_filter import TraceFilter
 from harness.cli.commands.trace_gaps import Gap, events_of, find_gaps
 from harness.client.target.profile import Profile, builtin_names, load_profile
@@ -124,18 +124,7 @@ class Shown:
                 }
                 for gap in self.gaps
             ],
-            "findings": [
-                {
-                    "rule": row.rule,
-                    "level": str(row.level),
-                    "verdict": row.verdict.value,
-                    "subject": row.subject,
-                    "expected": row.expected,
-                    "actual": row.actual,
-                    "messages": list(row.frames),
-                }
-                for row in self.violations
-            ],
+            "findings": [row_json(row) for row in self.violations],
             "end": str(self.trace.end),
         }
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.json_output import JSON_HELP, JSON_METAVAR, STANDARD_OUTPUT, write_json
+from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, check_targets, write_json
 from harness.cli.commands.run_commands import exit_on_error
 
 _TIME = "a time: 8300 (milliseconds), 8.3s or 2m"
@@ -36,7 +36,7 @@ def show(
     since: Annotated[str, typer.Option(metavar="TIME", help=f"from {_TIME}")] = "",
     until: Annotated[str, typer.Option(metavar="TIME", help=f"up to {_TIME}")] = "",
     target: Annotated[str, typer.Option(help="a profile: its names and known deviations")] = "",
-    json: Annotated[str, typer.Option("--json", metavar=JSON_METAVAR, help=JSON_HELP)] = "",
+    json: JsonOption = "",
     pager: Annotated[bool, typer.Option(help="page long output in a terminal")] = True,
 ) -> None:
     """Show a trace: its messages with times and pairs, silences, and findings of its check.
@@ -49,6 +49,7 @@ def show(
     from harness.client.target.run_folders import find_kept_file
 
     with exit_on_error():
+        check_targets(json)
         path = find_kept_file(trace)
         if stdin:
             sys.stdout.buffer.write(sent_bytes(path))

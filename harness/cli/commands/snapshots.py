@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.commands import run_commands
+from harness.cli.commands.output_files import METAVAR, JsonOption, write_results
 
 if TYPE_CHECKING:
     from harness.report.snapshot.folder import SnapshotFolder, WaitingSnapshot
@@ -56,27 +57,34 @@ def review(
 
 
 @app.command(name="list")
-def list_(folder: FolderArgument, names: Names = None) -> None:
-    """List all snapshots: accepted, or what they wait for. Exit status 1 if one cannot be read."""
+def list_(folder: FolderArgument, names: Names = None, *, json: JsonOption = "") -> None:
+    """List all snapshots: accepted, or what they wait for. Exit status 2 if one cannot be read."""
     from harness.report.snapshot.folder import State
 
     with run_commands.exit_on_error():
         chosen = _select(folder, names or [])
-        rows = {name: f"accepted {name}" for name in chosen.accepted_names}
+        rows: dict[str, tuple[str, str]] = dict.fromkeys(chosen.accepted_names, ("accepted", ""))
         bad = 0
         for snapshot in chosen.pending_snapshots:
             broken = bool(snapshot.problem) and snapshot.state is not State.UNUSED
-            rows[snapshot.name] = (
-                f"{snapshot.state:8} {snapshot.name}{f': {snapshot.problem}' if broken else ''}"
-            )
+            rows[snapshot.name] = (str(snapshot.state), snapshot.problem if broken else "")
             bad += broken
-        for name in sorted(rows):
-            typer.echo(rows[name])
+        write_results(
+            lambda: (
+                f"{state:8} {name}{f': {problem}' if problem else ''}"
+                for name, (state, problem) in sorted(rows.items())
+            ),
+            json_target=json,
+            results=lambda: [
+                {"name": name, "state": state, "problem": problem}
+                for name, (state, problem) in sorted(rows.items())
+            ],
+        )
     if bad:
         typer.echo(
             f"{bad} cannot be read: play the scenario with --snapshots, and review", err=True
         )
-        raise typer.Exit(1)
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -84,7 +92,10 @@ def summary(
     folder: FolderArgument,
     *,
     markdown: Annotated[
-        str, typer.Option("--markdown", metavar="FILE", help="add it to this file; - to stdout")
+        str,
+        typer.Option(
+            "--markdown", metavar=METAVAR, help="add it to this file; - for standard output"
+        ),
     ] = "-",
 ) -> None:
     """Print what waits as Markdown, for a pull request: a table of meanings, and differences."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from harness.client.target.run_folders import base_folder
 from harness.errors import UsageError
@@ -50,8 +51,8 @@ class Target:
         return f"{self.report.target} ({command})" if self.shares_profile else self.report.target
 
 
-def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[str]:
-    """Yield the table as Markdown lines. Raises `UsageError` if no run is recorded."""
+def read_targets(base: Path | None = None) -> list[Target]:
+    """Return the targets of the recorded runs. Raises `UsageError` if no run is recorded."""
     folder = base or base_folder()
     book, faults = load_book(), all_faults()
     targets = [
@@ -64,7 +65,25 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
             f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
         )
     times = Counter(target.report.target for target in targets)
-    targets = [replace(one, shares_profile=times[one.report.target] > 1) for one in targets]
+    return [replace(one, shares_profile=times[one.report.target] > 1) for one in targets]
+
+
+def to_plain(targets: Sequence[Target]) -> list[dict[str, Any]]:
+    """Return the verdict of each rule and the outcome of each fault, by target, as JSON."""
+    return [
+        {
+            "target": target.report.target,
+            "command": target.report.command,
+            "rules": {name: rule.verdict.value for name, rule in target.rules.items()},
+            "faults": {name: str(outcome) for name, outcome in target.faults.items()},
+        }
+        for target in targets
+    ]
+
+
+def status_lines(targets: Sequence[Target], *, full: bool = False) -> Iterator[str]:
+    """Yield the table as Markdown lines."""
+    book, faults = load_book(), all_faults()
     yield from _rule_table(book, faults, targets)
     yield ""
     yield from _LEGEND

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.judge.base import Monitor
 from harness.judge.judge import feed_trace
@@ -88,6 +88,21 @@ class TraceCheck:
         for cause in group_by_cause(self.suspected_rows):
             yield from self._cause(cause, words, SUSPECTED)
 
+    def json(self) -> dict[str, Any]:
+        """Return the verdict and the findings as JSON."""
+        found = [row for row in self.rows if row.verdict is not Verdict.PASS]
+        return {
+            "file": str(self.path),
+            "side": "server",
+            "verdict": "RED" if self.red else "GREEN",
+            "messages": len(self.trace.frames),
+            "missingMessages": str(self.decision.treatment),
+            "findings": [
+                *(row_json(row) for row in found),
+                *({**row_json(row), "suspected": True} for row in self.suspected_rows),
+            ],
+        }
+
     def _cause(self, cause: Cause, words: ServerErrors, word: str) -> Iterator[str]:
         first = cause.first
         yield self._wire_text(f"  {word:6} {first.rule}: {self._subject(first)}")
@@ -117,6 +132,19 @@ class TraceCheck:
 
     def _wire_text(self, text: str) -> str:
         return with_wire_names(text, self.names)
+
+
+def row_json(row: Row) -> dict[str, Any]:
+    """Return a finding as JSON; `messages` are the numbers of its proof."""
+    return {
+        "rule": row.rule,
+        "level": str(row.level),
+        "verdict": row.verdict.value,
+        "subject": row.subject,
+        "expected": row.expected,
+        "actual": row.actual,
+        "messages": list(row.frames),
+    }
 
 
 def count_words(counts: Mapping[str, int]) -> str:

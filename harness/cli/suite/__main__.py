@@ -20,7 +20,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     status = pytest.main([*_cache(arguments), *arguments])
     sys.stdout.flush()
-    raise SystemExit(status)
+    # All commands end with 2 if something that they are given cannot be used; pytest says 4.
+    raise SystemExit(2 if status == pytest.ExitCode.USAGE_ERROR else status)
 
 
 def _cache(arguments: list[str]) -> list[str]:

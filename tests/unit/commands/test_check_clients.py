@@ -98,9 +98,11 @@ def test_no_answer_is_owed_to_a_server_that_ended(tmp_path: Path) -> None:
 
 def test_the_verdicts_go_to_a_file(tmp_path: Path) -> None:
     report = tmp_path / "duties.json"
-    assert said(DUTIFUL, STEER, side=Sides.BOTH, json_file=report)[0] == 1
+    assert said(DUTIFUL, STEER, side=Sides.BOTH, json_target=str(report))[0] == 1
     found = json.loads(report.read_text("utf-8"))
     assert found["verdict"] == "RED"
+    assert [file["side"] for file in found["files"]] == ["server", "client"] * 2
+    found["files"] = [file for file in found["files"] if file["side"] == "client"]
     assert [one["verdict"] for one in found["files"]] == ["GREEN", "RED"]
     first = found["files"][1]["duties"][0]
     assert set(first) == {"rule", "level", "verdict", "clause", "expected", "actual", "wire"}
@@ -109,11 +111,18 @@ def test_the_verdicts_go_to_a_file(tmp_path: Path) -> None:
     assert duties["duty.answers"]["verdict"] == "NOT_EXERCISED"
 
 
-def test_a_file_for_the_verdicts_needs_the_side_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it needs --side client, or both"):
-        said(DUTIFUL, json_file=tmp_path / "x.json")
-    with pytest.raises(UsageError, match="No such file or directory"):
-        said(DUTIFUL, side=Sides.CLIENT, json_file=tmp_path / "none" / "x.json")
+def test_verdicts_on_servers_go_to_a_file_too(tmp_path: Path) -> None:
+    report = tmp_path / "new" / "servers.json"
+    said(DUTIFUL, json_target=str(report))
+    [file] = json.loads(report.read_text("utf-8"))["files"]
+    assert (file["side"], file["verdict"]) == ("server", "GREEN")
+    assert file["findings"] == []
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"file/x\.json: file is not a folder"):
+        said(DUTIFUL, side=Sides.CLIENT, json_target=str(tmp_path / "file" / "x.json"))
 
 
 def test_a_trace_without_a_session_has_no_client_to_judge() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.commands.status import status_lines
+from harness.cli.commands.status import read_targets, status_lines
 from harness.client.target.profile import Profile
 from harness.errors import UsageError
 from harness.faults.base import all_faults
@@ -51,7 +51,7 @@ def placement(name: str, verdict: Verdict = Verdict.PASS) -> ScenarioOutcome:
 def test_races_are_a_line_of_their_target_and_no_target_of_their_own(tmp_path: Path) -> None:
     plain = report_of(outcome("a", passed(ONCE)))
     races = raced(placement("item:1:started"), placement("turn:completed"))
-    lines = list(status_lines(base=stored(tmp_path, reference=plain, races=races)))
+    lines = list(status_lines(read_targets(stored(tmp_path, reference=plain, races=races))))
     assert lines[0] == "| rule | level | requirements | scenarios | faults | p |"
     told = [line for line in lines if line.startswith("p")]
     assert len(told) == 2
@@ -63,7 +63,7 @@ def test_races_are_a_line_of_their_target_and_no_target_of_their_own(tmp_path: P
 def test_race_that_failed_is_told_with_the_rule_it_breaks(tmp_path: Path) -> None:
     races = raced(placement("turn:started"), placement("delta:1", Verdict.FAIL))
     folder = stored(tmp_path, plain=report_of(outcome("a", passed(ONCE))), races=races)
-    told = [line for line in status_lines(base=folder) if line.startswith("p")]
+    told = [line for line in status_lines(read_targets(folder)) if line.startswith("p")]
     assert told[0].endswith("verdict GREEN")
     assert told[1] == (f"p, races: 1 FAIL; placements 1 FAIL, 1 PASS; broken {ONCE}; verdict RED")
 
@@ -71,7 +71,7 @@ def test_race_that_failed_is_told_with_the_rule_it_breaks(tmp_path: Path) -> Non
 def test_races_of_another_target_are_that_target(tmp_path: Path) -> None:
     plain = report_of(outcome("a", passed(ONCE)))
     races = raced(placement("turn:started"), target="other")
-    lines = list(status_lines(base=stored(tmp_path, plain=plain, races=races)))
+    lines = list(status_lines(read_targets(stored(tmp_path, plain=plain, races=races))))
     assert lines[0].endswith("| p | other |")
     assert [line for line in lines if line.startswith("other, races: ")] == [
         "other, races: 1 PASS; placements 1 PASS; verdict GREEN"
@@ -94,7 +94,9 @@ def test_a_trace_of_any_surface_shows_which_faults_its_own_rules_find(
     folder = stored(tmp_path, plain=report_of(outcome("a", passed(ONCE))))
     (folder / "traces" / "p").mkdir(parents=True)
     shutil.copy(GOOD / f"{trace}.jsonl", folder / "traces" / "p")
-    cells = {line.split(" | ")[0]: line.split(" | ")[-1] for line in status_lines(base=folder)}
+    cells = {
+        line.split(" | ")[0]: line.split(" | ")[-1] for line in status_lines(read_targets(folder))
+    }
     mine, theirs = (
         [one.id for one in all_faults().values() if one.rule == name] for name in (rule, others)
     )
@@ -107,7 +109,7 @@ def test_two_commands_of_one_profile_are_told_apart_and_the_words_are_explained(
 ) -> None:
     one, other = (report_of(outcome("a", passed(ONCE))) for _ in range(2))
     one.command, other.command = "python one.py", "python other.py"
-    lines = list(status_lines(base=stored(tmp_path, one=one, other=other)))
+    lines = list(status_lines(read_targets(stored(tmp_path, one=one, other=other))))
     assert lines[0].endswith("| p (python one.py) | p (python other.py) |")
     assert any(
         line.startswith(f"duties of clients with a killer: {len(client_rules())} of ")
@@ -119,14 +121,14 @@ def test_two_commands_of_one_profile_are_told_apart_and_the_words_are_explained(
 
 def test_without_a_run_it_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--json \S+/reports/NAME.json records one"):
-        list(status_lines(base=tmp_path))
+        list(status_lines(read_targets(tmp_path)))
 
 
 def test_report_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "half.json").write_text('{"version": 1')
     with pytest.raises(UsageError, match=r"half\.json: no report that can be read .*run it again"):
-        list(status_lines(base=tmp_path))
+        list(status_lines(read_targets(tmp_path)))
 
 
 def test_a_trace_with_faults_of_its_scenario_proves_nothing(tmp_path: Path) -> None:
@@ -139,6 +141,8 @@ def test_a_trace_with_faults_of_its_scenario_proves_nothing(tmp_path: Path) -> N
         trace = load(GOOD / "plain-turn.jsonl", classify_of=classify_of)
         trace.header.faults = faulty
         save(trace, folder / "traces" / "p" / "a.jsonl")
-        told.append(next(line for line in status_lines(base=folder) if line.startswith("p: ")))
+        told.append(
+            next(line for line in status_lines(read_targets(folder)) if line.startswith("p: "))
+        )
     assert "KILLED" in told[0]
     assert "KILLED" not in told[1]

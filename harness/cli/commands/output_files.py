@@ -1,0 +1,77 @@
+"""Output options that every command spells alike: `--json FILE|-`, `--markdown FILE|-`, `-o FILE`.
+
+`-` is standard output, in place of the text that the command prints otherwise.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from harness.errors import UsageError
+
+STANDARD_OUTPUT: Final = "-"
+METAVAR: Final = "FILE|-"
+
+JsonOption = Annotated[
+    str, typer.Option("--json", metavar=METAVAR, help="the results as JSON; - for standard output")
+]
+MarkdownOption = Annotated[
+    str, typer.Option("--markdown", metavar=METAVAR, help="as Markdown; - for standard output")
+]
+
+
+def write_results(
+    text: Callable[[], Iterable[str]],
+    *,
+    json_target: str = "",
+    results: Callable[[], Any] = lambda: None,
+    markdown_target: str = "",
+    markdown: Callable[[], Iterable[str]] = tuple,
+) -> None:
+    """Write the results in the requested forms, and as text unless one is on standard output.
+
+    Raises `UsageError` if both are, or if a file cannot be written.
+    """
+    check_targets(json_target, markdown_target)
+    if json_target:
+        write_json(results(), json_target)
+    if markdown_target:
+        _write("--markdown", "\n".join(markdown()) + "\n", markdown_target)
+    if STANDARD_OUTPUT not in (json_target, markdown_target):
+        for line in text():
+            typer.echo(line)
+
+
+def check_targets(json_target: str, markdown_target: str = "") -> None:
+    """Reject two forms on standard output, and a file that cannot be written. `UsageError`."""
+    from harness.report.report_file import write_problem
+
+    if json_target == markdown_target == STANDARD_OUTPUT:
+        raise UsageError("--json - --markdown -: one of them only; name a file for the other")
+    for option, target in (("--json", json_target), ("--markdown", markdown_target)):
+        problem = (
+            write_problem(target, makes_folder=True) if target not in ("", STANDARD_OUTPUT) else ""
+        )
+        if problem:
+            raise UsageError(f"{option} {target}: {problem}")
+
+
+def write_json(value: Any, target: str) -> None:
+    """Write a value to a file or to standard output. Raises `UsageError` if it cannot."""
+    _write("--json", json.dumps(value, indent=1) + "\n", target)
+
+
+def _write(option: str, text: str, target: str) -> None:
+    if target == STANDARD_OUTPUT:
+        sys.stdout.write(text)
+        return
+    try:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        Path(target).write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(f"{option} {target}: {os.strerror(error.errno or 0)}") from error
