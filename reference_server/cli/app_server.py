@@ -19,6 +19,8 @@ from reference_server.cli.process import (
 )
 from reference_server.cli.scenario_model import (
     go_behind_faults,
+    home_of_play,
+    scenario_defaults,
     scenario_environment,
     scenario_transport,
 )
@@ -57,6 +59,7 @@ class Options(NamedTuple):
     listen_options: "ListenOptions | None" = None
     stage: "StageWords | None" = None
     """Where each connection gets a scenario and a server of its own."""
+    home: str | None = None
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -81,6 +84,12 @@ def parse(arguments: Sequence[str]) -> Options:
         "workspace of its own, and its client is judged; then folders and several are allowed too",
     )
     parser.add_argument(
+        "--home",
+        metavar="FOLDER",
+        help="the folder of settings and threads, in place of AGENT_HOME; without either it is "
+        "~/.agent, and with --scenario a folder of its own that is removed at the end",
+    )
+    parser.add_argument(
         "--require-initialize",
         action="store_true",
         help="refuse every request before `initialize`",
@@ -91,7 +100,16 @@ def parse(arguments: Sequence[str]) -> Options:
     parsed = parser.parse_args(arguments)
     listening = _listen_options(parser, parsed)
     scenario, stage = _scenario(parser, parsed)
-    return Options(scenario, parsed.require_initialize, tuple(parsed.config), listening, stage)
+    if stage is not None and parsed.home is not None:
+        parser.error("--home: with --scenario and --listen each connection has a home of its own")
+    return Options(
+        scenario,
+        parsed.require_initialize,
+        tuple(parsed.config),
+        listening,
+        stage,
+        home=parsed.home,
+    )
 
 
 def _add_listening(parser: "argparse.ArgumentParser") -> None:
@@ -199,13 +217,30 @@ def run(arguments: Sequence[str]) -> int:
         begin_log()
         if options.stage is not None:
             return _run_stage(options, options.stage)
-        home = find_home(os.environ)
-        config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)
-        model_transport = None if options.scenario is None else scenario_transport(options.scenario)
-        listening = None if options.listen_options is None else _listen(options.listen_options)
+        environment = dict(os.environ)
+        if options.home is not None:
+            environment["AGENT_HOME"] = options.home
+        if options.scenario is None:
+            _run_server(options, environment)
+        else:
+            with home_of_play(environment) as own:
+                _run_server(options, own)
     except (ConfigError, UsageError) as error:
         complain(without_secrets(str(error)))
         return 2
+    leave_hung_threads()
+    return 0
+
+
+def _run_server(options: Options, environment: dict[str, str]) -> None:
+    """Serve in the home that the environment names. Raises ConfigError, UsageError."""
+    home = find_home(environment)
+    defaults = Config() if options.scenario is None else scenario_defaults(options.scenario)
+    config = load_config(
+        home.config_file, environment, complain, overrides=options.config, defaults=defaults
+    )
+    model_transport = None if options.scenario is None else scenario_transport(options.scenario)
+    listening = None if options.listen_options is None else _listen(options.listen_options)
     hide_secrets_in_log(config)
     if model_transport is not None:
         config = replace(config, environment=scenario_environment(config.environment))
@@ -214,8 +249,6 @@ def run(arguments: Sequence[str]) -> int:
         config = replace(config, environment=hidden)
     recover(home)
     anyio.run(_serve, home, config, model_transport, options.require_initialize, listening)
-    leave_hung_threads()
-    return 0
 
 
 def _run_stage(options: Options, words: "StageWords") -> int:

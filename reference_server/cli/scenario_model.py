@@ -6,11 +6,14 @@ client.
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference_server.cli.surroundings import UsageError
+from reference_server.config.model import Config
 
 if TYPE_CHECKING:
     from harness.scenario.model import Scenario
@@ -41,6 +44,44 @@ def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], Mode
         return ScriptedConnection(scripted_model_of(scenario))
 
     return connection
+
+
+def scenario_defaults(path: Path) -> Config:
+    """Return what holds unless config.toml, an option or the client says otherwise.
+
+    That is what the scenario states under `settings`, as for a client of `--listen`. What it leaves
+    out is the server's own default: its commands run in the user's folder. Raises UsageError.
+    """
+    stated = _scenario(path).settings
+    names = {
+        "approvalPolicy": "approval_policy",
+        "sandbox": "sandbox_mode",
+        "model": "model",
+    }
+    values = {names[name]: getattr(stated, name) for name in stated.model_fields_set}
+    return replace(Config(), **{name: value for name, value in values.items() if value is not None})
+
+
+@contextmanager
+def home_of_play(environment: Mapping[str, str]) -> Generator[dict[str, str]]:
+    """Yield the environment of a scripted play, with a home of its own where none is named.
+
+    That home is removed at the end. Raises UsageError where it cannot be made.
+    """
+    if environment.get("AGENT_HOME"):
+        yield dict(environment)
+        return
+    from reference_server.private_folder import private_root
+
+    with ExitStack() as stack:
+        try:
+            home = stack.enter_context(private_root()) / "home"
+            home.mkdir(mode=0o700)
+        except OSError as error:
+            raise UsageError(
+                f"no home for this play can be made ({error}); name one by --home or AGENT_HOME"
+            ) from error
+        yield {**environment, "AGENT_HOME": str(home)}
 
 
 def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:

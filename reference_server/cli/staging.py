@@ -21,10 +21,10 @@ from harness.play.client_tests.scenario_choice import Choice, load_choice
 from reference_server.cli.listening import Listening, ListenOptions, listen
 from reference_server.cli.process import hide_secrets_in_log, leave_hung_threads, start_helper
 from reference_server.cli.surroundings import UsageError, complain
-from reference_server.client_tests.root import private_root
 from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.config.model import Config
 from reference_server.handlers import discover
+from reference_server.private_folder import private_root
 from reference_server.terminal_escapes import escape_controls
 from reference_server.transport.stdio import StdioTransport
 

@@ -246,7 +246,12 @@ def test_a_server_that_starts_after_one_was_killed_in_a_patch_settles_it(tmp_pat
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=tmp_path,
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(ROOT),
+                "HOME": str(tmp_path),
+                "AGENT_HOME": str(tmp_path / ".agent"),
+            },
         )
         assert process.stdin is not None
         for number, (method, params) in enumerate(requests):

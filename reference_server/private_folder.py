@@ -1,6 +1,6 @@
-"""The private folder of a stage: made, held, and removed, also after a stage that was killed.
+"""The private folder of a stage or a scripted play: made, held, and removed, even after a kill.
 
-A lock says that a folder is in use: the system releases it however a stage ends.
+A lock says that a folder is in use: the system releases it however its server ends.
 """
 
 import contextlib
