@@ -13,6 +13,7 @@ from harness.judge.rules.discovery import every_rule
 from harness.protocol.spec.findings import finding_kinds
 from harness.protocol.spec.loading import load_book
 from harness.scenario.schema import schema_text
+from tools.choices_page import choices_page
 from tools.configuration_page import configuration_page
 from tools.diagrams import machine_pages
 from tools.protocol_page import protocol_page
@@ -43,6 +44,7 @@ def pages() -> dict[str, Callable[[], str]]:
     """Return the function that makes each page, by its path below the project's root."""
     return {
         "docs/protocol.md": lambda: protocol_page(load_book()),
+        "docs/choices.md": lambda: choices_page(load_book()),
         "docs/configuration.md": configuration_page,
         "docs/rules.md": _rules,
         "docs/state-machines.md": lambda: _page(MACHINES_HEAD, *machine_pages()),

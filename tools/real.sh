@@ -93,6 +93,7 @@ if $bin/python tools/offline.py --probe; then
     wait "$other" || echo "the other half of make real" >>"$red"
     # What changed between the two, for those who read the documents without running anything.
     if [ -z "${HARNESS_ARGS:-}" ]; then part "the page of versions" $bin/python -m tools.compare_page; fi
+    if [ -z "${HARNESS_ARGS:-}" ]; then part "the page of choices" $bin/python -m tools.choices_page; fi
 else
     echo "make real: no network namespace can be made here; 0.169.0 would try to reach the"
     echo "internet, so only 0.107.0 is judged"

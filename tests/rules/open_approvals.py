@@ -269,6 +269,11 @@ OTHERWISE = [
 
 UNTRIED = [
     Untried(
+        "approval-policy.accepted-then-stopped",
+        Why.NOT_ON_THE_WIRE,
+        "no message says whether a command ran within the sandbox or outside",
+    ),
+    Untried(
         "approval.lost-client",
         Why.NOT_ON_THE_WIRE,
         "no client is there that could be told what becomes of the question",
