@@ -31,8 +31,9 @@ def compare(before: Run, after: Run) -> Comparison:
     return comparison
 
 
-def _weight(change: Change) -> tuple[int, bool]:
-    return _ORDER[change.kind], not change.counts
+def _weight(change: Change) -> tuple[bool, int, bool]:
+    # Known deviations come after everything that may count.
+    return change.known, _ORDER[change.kind], not change.counts
 
 
 def _remarks(before: Run, after: Run) -> list[str]:

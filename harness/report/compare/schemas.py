@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from harness.report.compare.choices import MIN_DISAGREEING_SCENARIOS
 from harness.report.compare.values import NO_PLACE, Change, Kind, Run, TracePlace
+from harness.report.compare.verdicts import unsteady_scenarios
 from harness.report.results.sightings import unpack, unpack_places
 
 
@@ -103,7 +105,10 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _MemberChange:
-    """A change before it is reported; `scenarios` is the number of those that show it."""
+    """A change before it is reported; `scenarios` are those that show it.
+
+    `lacking` is a scenario in which one side lacks the member.
+    """
 
     sort: ChangeSort
     message: str
@@ -112,7 +117,9 @@ class _MemberChange:
     after: str
     first: TracePlace
     second: TracePlace
-    scenarios: int
+    scenarios: Ids
+    lacking: str = ""
+    by_chance: bool = False
 
 
 class _Side:
@@ -154,6 +161,10 @@ class _Side:
         best = min(sightings, key=lambda sighting: sighting.first)
         return TracePlace(self._traces[best.first], best.frame)
 
+    def trace_of(self, scenario: str) -> TracePlace:
+        """Return the trace of a scenario."""
+        return TracePlace(self._traces[self._ids.index(scenario)])
+
     def has_seen(self, change: "_MemberChange") -> bool:
         """Return whether a new variant, word or type was seen in another place before."""
         key = _path_key(
@@ -191,7 +202,16 @@ def schema_changes(before: Run, after: Run) -> list[tuple[Change, bool]]:
     member_changes: list[_MemberChange] = []
     for message in sorted(first.messages.keys() | second.messages.keys()):
         member_changes += _message_changes(message, first, second)
-    return [_change(change) for change in _group(member_changes)]
+    shaky = unsteady_scenarios(before) | unsteady_scenarios(after)
+    return [
+        _change(change)
+        for change in _group(
+            [
+                replace(change, by_chance=change.by_chance or change.scenarios <= shaky)
+                for change in member_changes
+            ]
+        )
+    ]
 
 
 def _message_changes(message: str, first: _Side, second: _Side) -> Iterator[_MemberChange]:
@@ -200,15 +220,11 @@ def _message_changes(message: str, first: _Side, second: _Side) -> Iterator[_Mem
     if was is None or now is None:
         only = was or now or {}
         sort = (_GONE if now is None else _NEW).get(form)
-        scenario_count = len(
-            frozenset[str]().union(*(member.scenarios for member in only.values()))
-        )
+        scenarios = frozenset[str]().union(*(member.scenarios for member in only.values()))
         if sort is not None:
             place = next(iter(only.values())).first
-            description = f"seen in {scenario_count} scenarios"
-            yield _one_sided(
-                sort, message, "", description, place, scenario_count, gone=now is None
-            )
+            description = f"seen in {len(scenarios)} scenarios"
+            yield _one_sided(sort, message, "", description, place, scenarios, gone=now is None)
         return
     objects = first.scenarios_by_object(message), second.scenarios_by_object(message)
     for path in sorted(was.keys() | now.keys()):
@@ -216,7 +232,7 @@ def _message_changes(message: str, first: _Side, second: _Side) -> Iterator[_Mem
         if around and not (around in objects[0] and around in objects[1]):
             changes = _variant_changes(message, path, (was, now), objects)
         else:
-            changes = _member_changes(message, path, (was, now), objects)
+            changes = _member_changes(message, path, (was, now), objects, (first, second))
         for change in changes:
             yield replace(change, sort=ChangeSort.ELSEWHERE) if first.has_seen(change) else change
 
@@ -239,10 +255,10 @@ def _variant_changes(
     variant_scenarios = objects[0 if gone else 1][around]
     place = (was if gone else now)[path].first
     # Count only scenarios in which the other side had such an object too.
-    count = len(variant_scenarios & (now if gone else was)[base].scenarios)
-    if count:
+    shows = variant_scenarios & (now if gone else was)[base].scenarios
+    if shows:
         sort = ChangeSort.VARIANT_GONE if gone else ChangeSort.VARIANT_NEW
-        yield _one_sided(sort, message, around, "there", place, count, gone=gone)
+        yield _one_sided(sort, message, around, "there", place, shows, gone=gone)
 
 
 def _one_sided(
@@ -251,7 +267,7 @@ def _one_sided(
     path: str,
     description: str,
     place: TracePlace,
-    scenarios: int,
+    scenarios: Ids,
     *,
     gone: bool,
 ) -> _MemberChange:
@@ -262,7 +278,11 @@ def _one_sided(
 
 
 def _member_changes(
-    message: str, path: str, both: tuple[Members, Members], objects: tuple[dict[str, Ids], ...]
+    message: str,
+    path: str,
+    both: tuple[Members, Members],
+    objects: tuple[dict[str, Ids], ...],
+    traces: tuple[_Side, _Side],
 ) -> Iterator[_MemberChange]:
     around = path.rpartition(".")[0]
     was, now = both[0].get(path), both[1].get(path)
@@ -271,11 +291,11 @@ def _member_changes(
         present, parents = (was, parent_scenarios[1]) if now is None else (now, parent_scenarios[0])
         assert present is not None
         shared = present.scenarios & parents
-        if shared and "[]" not in path.rpartition(".")[2]:
+        if shared and not _is_element(path):
             gone = now is None
             sort = ChangeSort.MEMBER_GONE if gone else ChangeSort.MEMBER_NEW
-            words, count = _type_words(present), len(shared)
-            yield _one_sided(sort, message, path, words, present.first, count, gone=gone)
+            words = _type_words(present)
+            yield _one_sided(sort, message, path, words, present.first, shared, gone=gone)
         return
     sides = was.first, now.first
     pair = _type_words(was), _type_words(now)
@@ -284,13 +304,15 @@ def _member_changes(
         extra = more.types.keys() - less.types.keys()
         shows = frozenset[str]().union(*(more.types[name] for name in extra)) & less.scenarios
         if shows:
-            yield _MemberChange(sort, message, path, *pair, *sides, len(shows))
+            agreeing = shared - shows
+            chance = _depends_on_moment(path, shows, agreeing)
+            yield _MemberChange(sort, message, path, *pair, *sides, shows, by_chance=chance)
             break  # A replaced type is wider, and needs no second line.
     missing = (
         _contexts_without(was, parent_scenarios[0]),
         _contexts_without(now, parent_scenarios[1]),
     )
-    if bool(missing[0]) != bool(missing[1]):
+    if bool(missing[0]) != bool(missing[1]) and not _is_element(path):
         optional = bool(missing[1])
         sort = ChangeSort.OPTIONAL if optional else ChangeSort.ALWAYS
         # Scenarios in which the other side had the object, and always with the member.
@@ -299,13 +321,32 @@ def _member_changes(
         )
         left, right = ("always there", "sometimes absent")[:: 1 if optional else -1]
         if shows:
-            yield _MemberChange(sort, message, path, left, right, *sides, len(shows))
+            # The message that is cited shows the member: cite a trace that lacks it.
+            lacking = min(shows)
+            places = (
+                (sides[0], traces[1].trace_of(lacking))
+                if optional
+                else (traces[0].trace_of(lacking), sides[1])
+            )
+            chance = _depends_on_moment(path, shows, shared - shows)
+            yield _MemberChange(sort, message, path, left, right, *places, shows, lacking, chance)
     for sort, more, less in ((ChangeSort.WORD_NEW, now, was), (ChangeSort.WORD_GONE, was, now)):
         for name in sorted(more.words.keys() - less.words.keys()):
             shows = more.words[name] & shared
             if shows and not path.endswith(">.type"):
                 left, right = (name, _ABSENT)[:: 1 if sort is ChangeSort.WORD_GONE else -1]
-                yield _MemberChange(sort, message, path, left, right, *sides, len(shows))
+                yield _MemberChange(sort, message, path, left, right, *sides, shows)
+
+
+def _is_element(path: str) -> bool:
+    """Return whether a path is that of elements or map members, of which there may be none."""
+    name = path.rpartition(".")[2]
+    return name.endswith("[]") or name.startswith("*")
+
+
+def _depends_on_moment(path: str, differing: Ids, agreeing: Ids) -> bool:
+    """Return whether an array may have had other elements in the few scenarios that differ."""
+    return "[]" in path and len(differing) < MIN_DISAGREEING_SCENARIOS and bool(agreeing)
 
 
 def _type_words(member: _Member) -> str:
@@ -362,14 +403,18 @@ def _object_of(change: _MemberChange) -> str:
 
 
 def _most_frequent(group: list[_MemberChange]) -> _MemberChange:
-    best = max(group, key=lambda change: change.scenarios)
+    best = max(group, key=lambda change: len(change.scenarios))
     other_messages = len({change.message for change in group} - {best.message})
     more = (
         f" (and in {other_messages} other message{'s' if other_messages > 1 else ''})"
         if other_messages
         else ""
     )
-    return replace(best, message=best.message + more)
+    return replace(
+        best,
+        message=best.message + more,
+        by_chance=all(change.by_chance for change in group),
+    )
 
 
 def _merge_new_members(group: list[_MemberChange]) -> _MemberChange:
@@ -378,14 +423,14 @@ def _merge_new_members(group: list[_MemberChange]) -> _MemberChange:
     for change in group:
         types[change.path.rpartition(".")[2]] |= set(change.after.split(_OR))
     after = ", ".join(f"{name} ({_OR.join(sorted(types[name]))})" for name in sorted(types))
-    best = max(group, key=lambda change: change.scenarios)
+    best = max(group, key=lambda change: len(change.scenarios))
     place = "" if _object_of(best) == best.message else f"of {_object_of(best)}"
     return replace(_most_frequent(group), path=place, after=after)
 
 
 def _merge_family(group: list[_MemberChange]) -> _MemberChange:
     """Merge many messages with a common prefix: their number, and one of them."""
-    best = max(group, key=lambda change: change.scenarios)
+    best = max(group, key=lambda change: len(change.scenarios))
     family = best.message.rpartition("/")[0]
     return replace(best, message=f"{family}/… ({len(group)} of them), such as {best.message}")
 
@@ -401,6 +446,8 @@ def _change(member_change: _MemberChange) -> tuple[Change, bool]:
         # The words for the change already name the form of the message.
         for form in _GONE:
             place = place.replace(f"{form} ", "")
+    if member_change.lacking:
+        reason += f"; absent for example in {member_change.lacking}"
     change = Change(
         Kind.BREAKING if breaks else Kind.ADDITIVE,
         f"{member_change.sort}: {place}",
@@ -408,7 +455,7 @@ def _change(member_change: _MemberChange) -> tuple[Change, bool]:
         member_change.after,
         reason,
         breaks,
-        member_change.first,
-        member_change.second,
+        shown_before=member_change.first,
+        shown_after=member_change.second,
     )
-    return change, False
+    return change, member_change.by_chance

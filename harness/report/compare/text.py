@@ -11,6 +11,7 @@ from harness.report.results.rerun_command import near_path
 _WIDTH = 200
 _MAX_NAMES_LISTED = 3
 _SCENARIO = "scenario "
+_KNOWN = ", of known deviations"
 # The headings of the kinds of differences in Markdown.
 UNSTEADY = "Too seldom to tell from chance"
 HEADINGS = {
@@ -33,9 +34,9 @@ def text_lines(comparison: Comparison) -> Iterator[str]:
     yield f"after:  {after.name} ({_programs(after)})"
     yield f"compared: {comparison.common} scenarios, which both played"
     yield from _left_out(comparison)
-    for kind, group in _by_kind(comparison):
+    for kind, known, group in _by_kind(comparison):
         yield ""
-        yield f"{kind} ({len(group)})"
+        yield f"{kind}{_KNOWN if known else ''} ({len(group)})"
         yield from _changes(group)
     if comparison.unsteady:
         yield ""
@@ -55,11 +56,17 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
     yield from (f"note: {remark}" for remark in comparison.remarks)
 
 
-def _by_kind(comparison: Comparison) -> Iterator[tuple[Kind, list[Change]]]:
-    for kind in Kind:
-        group = [change for change in comparison.changes if change.kind is kind]
-        if group:
-            yield kind, group
+def _by_kind(comparison: Comparison) -> Iterator[tuple[Kind, bool, list[Change]]]:
+    """Yield the changes of each kind, then those of known deviations."""
+    for known in (False, True):
+        for kind in Kind:
+            group = [
+                change
+                for change in comparison.changes
+                if change.kind is kind and change.known is known
+            ]
+            if group:
+                yield kind, known, group
 
 
 def _changes(group: Sequence[Change]) -> Iterator[str]:
@@ -138,9 +145,9 @@ def markdown(
     for line in _left_out(comparison):
         yield ""
         yield f"{line[0].upper()}{line[1:]}."
-    for kind, group in _by_kind(comparison):
+    for kind, known, group in _by_kind(comparison):
         yield ""
-        yield f"## {HEADINGS[kind]}"
+        yield f"## {HEADINGS[kind]}{_KNOWN if known else ''}"
         yield ""
         yield "| what | before | after | why it matters, or what shows it |"
         yield "|---|---|---|---|"

@@ -38,7 +38,8 @@ NO_PLACE = TracePlace()
 class Change:
     """One difference. `before` and `after` describe its two sides, `note` has more.
 
-    It `counts` if it makes the comparison fail: something got worse, or a client may break.
+    It `counts` if it makes the comparison fail: something got worse, or a client may break. It is
+    `known` if it concerns a deviation that a profile or baseline accepts.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Change:
     after: str
     note: str = ""
     counts: bool = False
+    known: bool = False
     shown_before: TracePlace = NO_PLACE
     shown_after: TracePlace = NO_PLACE
 

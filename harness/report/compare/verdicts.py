@@ -74,13 +74,14 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
             f"{rule.id}: {rule.title}",
             first.word,
             second.word,
-            _note(worse, rule.id, before),
+            _explain(first, second),
             kind is Kind.REGRESSED and second.level in _COUNTED_LEVELS,
+            worse.verdict is Verdict.KNOWN,
             *_comparable_places(places, first, second, (before, after)),
         )
         yield (
             change,
-            _by_chance((first, _unsteady_scenarios(before)), (second, _unsteady_scenarios(after))),
+            _by_chance((first, unsteady_scenarios(before)), (second, unsteady_scenarios(after))),
         )
 
 
@@ -103,8 +104,10 @@ def _judge_common(rule: RuleResult, run: Run, common: set[str]) -> _CommonVerdic
         broken = [proof for proof in rule.proofs if proof.row.verdict in _BROKEN]
     if not broken:
         return _CommonVerdict(Verdict.PASS, rule.level, (), scenarios)
+    # The gravest first: it is what the verdict is about.
+    broken.sort(key=lambda proof: -_LEVELS.index(proof.row.level))
     worst = max((proof.row.verdict for proof in broken), key=GRAVITY.__getitem__)
-    level = max((proof.row.level for proof in broken), key=_LEVELS.index)
+    level = broken[0].row.level
     return _CommonVerdict(worst, level, tuple(broken), scenarios)
 
 
@@ -135,11 +138,29 @@ def _by_chance(
     )
 
 
-def _note(worse: _CommonVerdict, rule_id: str, run: Run) -> str:
-    if not worse.proofs:
+def _explain(first: _CommonVerdict, second: _CommonVerdict) -> str:
+    """Return the gravest violation in words; if only the level changed, why it did."""
+    if not (first.proofs and second.proofs):
+        return _describe_violation(second if second.weight > first.weight else first)
+    was, now = _describe_violation(first), _describe_violation(second)
+    if was == now:
+        return f"the same finding is judged as {second.level} now: judge both runs anew; {now}"
+    return (
+        f"before, {first.level} of {_clauses(first)}: {was}; "
+        f"after, {second.level} of {_clauses(second)}: {now}"
+    )
+
+
+def _clauses(judged: _CommonVerdict) -> str:
+    row = judged.proofs[0].row
+    return ", ".join(row.clauses) or row.rule
+
+
+def _describe_violation(judged: _CommonVerdict) -> str:
+    if not judged.proofs:
         return ""
-    row = worse.proofs[0].row
-    more = f" (+{len(worse.proofs) - 1} more)" if len(worse.proofs) > 1 else ""
+    row = judged.proofs[0].row
+    more = f" (+{len(judged.proofs) - 1} more)" if len(judged.proofs) > 1 else ""
     words = f"{row.subject}: expected {row.expected}; actual {row.actual}{more}"
     return _ID.sub("…", _RUN_FOLDER.sub("…/", words))
 
@@ -179,7 +200,7 @@ def _trace_of(run: Run, scenarios: Iterable[str]) -> TracePlace:
 def scenario_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
     """Yield the scenarios that failed in one run only, each with whether by chance."""
     later = {scenario.id: scenario for scenario in after.report.scenarios}
-    shaky = {run.name: _unsteady_scenarios(run) for run in (before, after)}
+    shaky = {run.name: unsteady_scenarios(run) for run in (before, after)}
     for first in before.report.scenarios:
         second = later.get(first.id)
         if second is None or first.verdict not in PLAYED or second.verdict not in PLAYED:
@@ -194,13 +215,14 @@ def scenario_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
             str(second.verdict),
             (second if now else first).reason,
             now,
+            (second if now else first).verdict is Verdict.KNOWN,
             TracePlace(first.trace),
             TracePlace(second.trace),
         )
         yield change, first.id in shaky[before.name] or first.id in shaky[after.name]
 
 
-def _unsteady_scenarios(run: Run) -> set[str]:
+def unsteady_scenarios(run: Run) -> set[str]:
     """Return the scenarios in which a repetition within the run differed."""
     return {
         scenario.id
@@ -234,8 +256,8 @@ def capability_changes(before: Run, after: Run) -> Iterator[Change]:
                 missing if lost else offered,
                 f"{len(names)} scenarios need it, such as {names[0]}",
                 lost,
-                TracePlace(first[names[0]].trace),
-                TracePlace(second[names[0]].trace),
+                shown_before=TracePlace(first[names[0]].trace),
+                shown_after=TracePlace(second[names[0]].trace),
             )
 
 

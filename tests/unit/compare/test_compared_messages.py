@@ -11,7 +11,7 @@ from harness.judge.ledger.record import Record
 from harness.report.compare.comparison import compare
 from harness.report.compare.schemas import CLIENT_EFFECTS, ChangeSort
 from harness.report.compare.values import Change, Comparison, Kind
-from harness.report.results.outcome import ScenarioOutcome
+from harness.report.results.outcome import UNSTEADY, Finding, ScenarioOutcome
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.surface.agent_exec import Exec
@@ -111,6 +111,8 @@ def test_a_change_is_told_by_what_happened_and_whether_it_breaks_a_client(
     found = compared(first, second)
     change = only(found)
     breaks, why = CLIENT_EFFECTS[sort]
+    if sort in (ChangeSort.OPTIONAL, ChangeSort.ALWAYS):
+        why += "; absent for example in turns/one"
     assert change.subject.startswith(f"{sort}: ")
     assert (change.kind is Kind.BREAKING, change.counts, change.note) == (breaks, breaks, why)
     assert found.worse is breaks
@@ -160,3 +162,44 @@ def test_names_that_are_ids_are_one_member() -> None:
         return {"method": "answers", "params": {"01a2-77": {}, name: {"text": "x"}}}
 
     assert compared([keyed("4f-1 a")], [keyed("99-2 b")]).changes == []
+
+
+def listing(*names: str | None) -> list[dict[str, Any]]:
+    return answer(data=[{"id": "t", "name": name} for name in names])
+
+
+@pytest.mark.parametrize("empty", [{"data": []}, {"data": [], "by": {}}])
+def test_empty_lists_and_maps_lack_no_member(empty: dict[str, Any]) -> None:
+    full = {"data": [{"id": "t"}], "by": {"1": "x"}} if "by" in empty else {"data": [{"id": "t"}]}
+    first = run("old", spoke(*answer(**full)), spoke(*answer(**full), name="turns/two"))
+    second = run("new", spoke(*answer(**full)), spoke(*answer(**empty), name="turns/two"))
+    for pair in ((first, second), (second, first)):
+        assert compare(*pair).changes == compare(*pair).unsteady == []
+
+
+def test_elements_that_differ_in_few_scenarios_are_unsteady() -> None:
+    """Which elements an array has may depend on the moment."""
+    names = ("turns/one", "turns/two", "turns/three")
+    steady = [spoke(*listing("a", "b"), name=name) for name in names]
+    other = [*steady[:2], spoke(*listing("a", None), name=names[2])]
+    found = compare(run("old", *steady), run("new", *other))
+    assert (found.changes, len(found.unsteady), found.worse) == ([], 1, False)
+    everywhere = [spoke(*listing("a", None), name=name) for name in names]
+    found = compare(run("old", *steady), run("new", *everywhere))
+    assert (len(found.changes), found.unsteady, found.worse) == (1, [], True)
+
+
+def test_absent_member_is_shown_by_a_trace_that_lacks_it() -> None:
+    first = [spoke(note(id="t"), note(id="u"), name=name) for name in ("turns/one", "turns/two")]
+    second = [first[0], spoke(note(id="t"), note(), name="turns/two")]
+    change = only(compare(run("old", *first), run("new", *second)))
+    assert change.shown_after.trace == "/turns/two.jsonl"
+    assert change.note.endswith("; absent for example in turns/two")
+
+
+def test_messages_of_a_scenario_that_a_repetition_lacks_are_unsteady() -> None:
+    unsteady = (UNSTEADY, "played again it was different", 1)
+    first, second = spoke(note(id="t"), note(id="u")), spoke(note(id="t"), note())
+    second.findings = [Finding(*unsteady)]
+    found = compare(run("old", first), run("new", second))
+    assert (found.changes, len(found.unsteady), found.worse) == ([], 1, False)

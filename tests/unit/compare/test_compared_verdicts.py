@@ -8,6 +8,7 @@ import pytest
 
 from harness.judge.verdict import Level, Verdict
 from harness.report.compare.comparison import compare
+from harness.report.compare.text import text_lines
 from harness.report.compare.values import Comparison, Kind, TracePlace
 from harness.report.results.outcome import Finding
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
@@ -64,6 +65,36 @@ def test_a_graver_level_is_a_regression_though_both_are_broken() -> None:
     assert [(one.kind, one.before, one.after) for one in found.changes] == [
         (Kind.REGRESSED, "FAIL (SHOULD)", "FAIL")
     ]
+
+
+def test_a_changed_level_says_why() -> None:
+    lighter = row(Verdict.FAIL, level=Level.INFO, subject="turn a", actual="1", clauses=("a.b",))
+    graver = row(Verdict.FAIL, level=Level.SHOULD, subject="turn c", actual="2", clauses=("c.d",))
+    found = compared([played(SCENARIO, lighter)], [played(SCENARIO, lighter, graver)])
+    [change] = found.changes
+    assert change.note.startswith("before, INFO of a.b: turn a: expected ")
+    assert "; after, SHOULD of c.d: turn c: expected " in change.note
+    found = compared(
+        [played(SCENARIO, row(Verdict.FAIL, level=Level.INFO, expected="one", actual="two"))],
+        [played(SCENARIO, FAIL)],
+    )
+    assert found.changes[0].note.startswith("the same finding is judged as MUST now: ")
+
+
+def test_known_deviations_come_after_all_that_counts() -> None:
+    first = [played(SCENARIO, PASS), played("turns/two", verdict=Verdict.PASS)]
+    second = [
+        played(SCENARIO, row(Verdict.KNOWN)),
+        played("turns/two", verdict=Verdict.FAIL, reason="broken"),
+    ]
+    found = compared(first, second)
+    assert [(change.known, change.counts) for change in found.changes] == [
+        (False, True),
+        (True, True),
+    ]
+    lines = list(text_lines(found))
+    place = lines.index("regressed, of known deviations (1)")
+    assert lines.index("regressed (1)") < place
 
 
 @pytest.mark.parametrize("worker", ["main", "gw0", "main-2", "gw1-3"])
