@@ -34,6 +34,8 @@ _Problem = tuple[tuple[str | int, ...], str]
 # Parameters of threads and turns that `agent exec` and an SDK accept, by the protocol's names.
 THREAD_PARAMS = ("approvalPolicy", "cwd", "model", "sandbox")
 TURN_PARAMS = ("outputSchema",)
+# `agent exec` also accepts the sandbox of one turn; null leaves it to the thread that is resumed.
+EXEC_TURN_PARAMS = (*TURN_PARAMS, "sandbox")
 INPUT_TYPES = ("text", "localImage")
 # Item types of its events that the session lacks: scenarios of this surface use them.
 EXEC_ONLY_ITEMS = ("todo_list", "error")
@@ -142,7 +144,8 @@ def _step_problem(
                 turn = running[body.thread]
                 return (), f"on {surface} the turn {turn} must end first: add a wait for it before"
             running[body.thread] = body.alias
-            return _inputs_problem(body, surface) or _params_problem(body, TURN_PARAMS, surface)
+            params = EXEC_TURN_PARAMS if programs == [EXEC] else TURN_PARAMS
+            return _inputs_problem(body, surface) or _params_problem(body, params, surface)
         case WaitStep(wait=body) if body.awaited_kinds == ["turn"]:
             for thread, turn in list(running.items()):
                 if turn == body.turn:

@@ -152,6 +152,41 @@ def test_the_reference_agent_tells_on_both_surfaces_the_same() -> None:
     assert (agreement.verdict, agreement.witnesses) == (Verdict.PASS, len(names))
 
 
+RESUMED_WITH_FULL_ACCESS = """
+import os, sys
+words = sys.argv[2:]
+if "resume" in words:
+    at = words.index("--sandbox") if {condition} else None
+    words = words if at is None else [*words[:at], *words[at + 2 :]]
+    words[1:1] = ["--sandbox", "danger-full-access"] if {grants} else []
+os.execvp(sys.argv[1], [sys.argv[1], *words])
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "grants", "file"),
+    [
+        ('"--sandbox" in words', "True", "inner/made.txt"),
+        ("False", '"--sandbox" not in words', "without.txt"),
+    ],
+    ids=["always", "where-no-sandbox-is-named"],
+)
+def test_read_only_thread_that_is_resumed_with_full_access_is_told(
+    tmp_path: Path, condition: str, grants: str, file: str
+) -> None:
+    text = RESUMED_WITH_FULL_ACCESS.format(condition=condition, grants=grants)
+    script = tmp_path / "wide.py"
+    script.write_text(text, "utf-8")
+    agent_cmd = f"{sys.executable} {script} {Path(sys.executable).with_name('agent')}"
+    _, [outcome] = played(agent_cmd, ["exec/resumed-confined"], target="reference")
+    if outcome.verdict is Verdict.NOT_APPLICABLE:
+        pytest.skip("this machine cannot confine commands")
+    assert (outcome.verdict, outcome.reason.split(";")[0]) == (
+        Verdict.FAIL,
+        f"workspace: {file} exists",
+    )
+
+
 def test_the_doctor_says_whether_an_agent_can_be_judged(tmp_path: Path, terse: str) -> None:
     def doctor(agent_cmd: str) -> Said:
         words = ("--target", terse, "--agent-cmd", agent_cmd)

@@ -14,6 +14,7 @@ from harness.protocol.values import arr, obj, text
 from harness.scenario.client_steps import StartTurn
 from harness.scenario.exec_results import ExecResult, exec_result_of
 from harness.scenario.steps.context import FailureKind, StepFailed
+from harness.scenario.surfaces import THREAD_PARAMS
 from harness.trace.marks import TurnRequested
 from harness.trace.recorder import TraceFull
 
@@ -99,7 +100,8 @@ class ExecPlayer(TurnsPlayer):
         if schema is not None:
             file.write_text(json.dumps(schema), "utf-8")
         schema_file = "" if schema is None else str(file)
-        options = TurnOptions(thread.params, thread.id, schema_file, images)
+        own = {name: value for name, value in body.params.items() if name in THREAD_PARAMS}
+        options = TurnOptions({**thread.params, **own}, thread.id, schema_file, images)
         argv = [*self._stage.command, *command_line(self._stage.program, options)]
         scope = anyio.CancelScope(
             deadline=anyio.current_time() + self._bounds.start + self._bounds.scenario

@@ -47,7 +47,7 @@ def test_a_scenario_has_an_id_on_each_surface() -> None:
         ),
         (
             ['start_turn: {thread: t, text: "a", as: u, params: {effort: high}}'],
-            "exec takes no effort; it takes outputSchema",
+            "exec takes no effort; it takes outputSchema, sandbox",
         ),
         (
             ['start_turn: {thread: t, input: [{type: image, url: "http://x"}], as: u}'],

@@ -27,6 +27,66 @@ def what_is_archived_is_copied() -> None:
     instead(f"{REGISTRY}:move", copy)
 
 
+@bug(reds={"threads/unarchive-path": "rollout.at-its-path"})
+def path_in_the_archive_is_told_after_it() -> None:
+    """A thread that left the archive is read and resumed with the path that it had there."""
+    restored: set[str] = set()
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        thread = message.get("result", {}).get("thread", {})
+        if kind == "reply:thread/unarchive":
+            restored.add(thread["id"])
+        if kind in ("reply:thread/read", "reply:thread/resume") and thread["id"] in restored:
+            thread["path"] = thread["path"].replace("/sessions/", "/archived_sessions/")
+        return [message]
+
+    sent(edit)
+
+
+AGAIN, ENDED = "threads/asked-again", "threads/ended-twice"
+
+
+def _lose_answers_after(count: int) -> None:
+    """Lose the answers to each method after the first `count` of them."""
+    answers: dict[str, int] = {}
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        answer, _, method = kind.partition(":")
+        if answer not in ("reply", "error") or method == "thread/start":
+            return [message]
+        answers[method] = answers.get(method, 0) + 1
+        return [message] if answers[method] <= count else []
+
+    sent(edit)
+
+
+@bug(
+    reds={
+        f"{AGAIN}/interrupt": "request.answered",
+        f"{AGAIN}/steer": "request.answered",
+        f"{AGAIN}/name": "request.answered",
+        f"{AGAIN}/read": "request.answered",
+        f"{AGAIN}/resume": "request.answered",
+        f"{AGAIN}/fork": "request.answered",
+    }
+)
+def request_after_the_end_gets_no_answer() -> None:
+    """A request is answered before and during a turn, and not after its end."""
+    _lose_answers_after(2)
+
+
+@bug(
+    reds={
+        f"{ENDED}/unarchive": "request.answered",
+        f"{ENDED}/archive": "request.answered",
+        f"{ENDED}/unsubscribe": "request.answered",
+    }
+)
+def what_ended_is_not_ended_again() -> None:
+    """A request that ends something is answered once."""
+    _lose_answers_after(1)
+
+
 @bug(
     reds={
         "threads/archive-again": "request.answered",
