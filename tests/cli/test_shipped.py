@@ -37,7 +37,7 @@ def test_the_examples_are_listed_with_what_they_are() -> None:
     said = call("harness", "example")
     assert said.status == 0
     *listed, blank, how = said.out.splitlines()
-    assert [line.split()[0] for line in listed] == list(shipped.EXAMPLES)
+    assert [line.split()[0] for line in listed] == [*shipped.EXAMPLES, *shipped.SDKS]
     assert all(len(line.split()) > 5 for line in listed)
     assert (blank, how) == ("", "harness example minimal -o server.py   writes one")
 
@@ -81,6 +81,36 @@ def test_an_example_of_several_files_is_written_into_a_folder_that_is_made(tmp_p
     assert written[0].read_text("utf-8") == "mine"
     shipped.write_example("node-client", folder, force=True)
     assert written[0].read_text("utf-8") != "mine"
+
+
+@pytest.mark.parametrize("name", shipped.SDKS)
+def test_an_sdk_is_written_whole_and_nothing_else(name: str, tmp_path: Path) -> None:
+    folder, parts = shipped.SDKS[name]
+    written = shipped.write_example(name, tmp_path / "it")
+    places = {path.relative_to(tmp_path / "it") for path in written}
+    assert {place.parts[0] for place in places} == set(parts)
+    assert not [place for place in places if "__pycache__" in place.parts]
+    for place in places:
+        assert (tmp_path / "it" / place).read_bytes() == (ROOT / folder / place).read_bytes()
+    with pytest.raises(UsageError, match="there is such a file"):
+        shipped.write_example(name, tmp_path / "it")
+
+
+@pytest.mark.parametrize("kind", ["python", "typescript"])
+def test_the_page_of_an_sdk_is_among_the_documents_with_an_install_line(kind: str) -> None:
+    text = (ROOT / "sdk" / kind / "README.md").read_text("utf-8")
+    for name in (f"sdk/{kind}", f"sdk/{kind}/README.md", f"../sdk/{kind}/README.md"):
+        assert shipped.document_text(name) == text
+    assert f"harness example {kind}-sdk -o agent-sdk" in text
+
+
+def test_no_page_has_an_install_line_of_a_package_that_is_on_no_index() -> None:
+    own = "agent-sdk|agent-session-harness|agent_sdk"
+    pattern = (
+        rf"(?:pip|pipx|npm|uv)[\w ]* install (?:-\S+ )*[\"']?(?:{own})(?![-\w.]*\.(?:whl|tgz))"
+    )
+    for name, path in shipped.documents().items():
+        assert re.findall(pattern, path.read_text("utf-8")) == [], name
 
 
 @pytest.mark.slow

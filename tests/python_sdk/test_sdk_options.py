@@ -106,8 +106,6 @@ async def test_all_options_together_have_the_order_that_agents_know(fake) -> Non
         ({"model": "--yolo"}, ["--model=--yolo"]),
         ({"working_directory": "-x"}, ["--cd", "./-x"]),
         ({"additional_directories": ["--yolo"]}, ["--add-dir", "./--yolo"]),
-        ({"sandbox_mode": "-x"}, ["--sandbox=-x"]),
-        ({"approval_policy": 'x"\ny=1'}, ["--config", 'approval_policy="x\\"\\ny=1"']),
     ],
 )
 async def test_no_value_is_taken_for_an_option_or_another_setting(fake, options, words) -> None:
@@ -141,6 +139,28 @@ def test_a_value_that_cannot_be_passed_is_refused_by_its_name(options: dict[str,
         Agent().start_thread(**options)
     with pytest.raises(ConfigError, match=name):
         Agent().resume_thread("thr_1", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sandbox_mode": "readonly"}, "not 'readonly'; did you mean 'read-only'?"),
+        ({"sandbox_mode": "-x"}, "must be one of read-only, workspace-write, danger-full-access"),
+        ({"approval_policy": "on_request"}, "not 'on_request'; did you mean 'on-request'?"),
+        ({"approval_policy": 'x"\ny=1'}, "must be one of never"),
+        ({"model_reasoning_effort": "High"}, "not 'High'; did you mean 'high'?"),
+        ({"web_search_mode": "on"}, "must be one of disabled, cached, live, not 'on'"),
+    ],
+)
+def test_a_misspelt_word_is_refused_when_the_thread_is_made(
+    options: dict[str, Any], message: str
+) -> None:
+    (name,) = options
+    for make in (Agent().start_thread, lambda **more: Agent().resume_thread("thr_1", **more)):
+        with pytest.raises(ConfigError) as caught:
+            make(**options)
+        assert str(caught.value).startswith(f"{name} must be one of ")
+        assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("thread_id", ["", "--last", "-", "a\0b", None, 7])

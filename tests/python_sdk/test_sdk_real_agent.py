@@ -267,8 +267,7 @@ def _living_in(folder: Path) -> list[str]:
     ("options", "words"),
     [
         ({"working_directory": "missing"}, "missing"),
-        ({"sandbox_mode": "bogus"}, "bogus"),
-        ({"approval_policy": "bogus"}, "bogus"),
+        ({"additional_directories": ["missing"]}, "missing"),
         ({"skip_git_repo_check": False}, "git"),
     ],
 )

@@ -53,7 +53,8 @@ def test_every_page_and_example_is_in_the_wheel(names: set[str]) -> None:
     assert len(examples) >= 3
     for name in examples:
         place = name.removeprefix("harness/bundled_examples/")
-        assert any((ROOT / top / place).is_file() for top in ("fixtures/servers", "examples")), name
+        tops = (".", "fixtures/servers", "examples")
+        assert any((ROOT / top / place).is_file() for top in tops), name
 
 
 def test_nothing_but_the_two_packages_is_in_the_wheel(names: set[str]) -> None:
@@ -96,6 +97,16 @@ def test_the_installed_package_is_the_one_that_is_imported(fresh: Fresh, empty: 
     code = "import harness, reference_server; print(harness.__file__, reference_server.__file__)"
     said = fresh.call("python", "-c", code, cwd=empty)
     assert all(Path(one).is_relative_to(fresh.programs.parent) for one in said.out.split())
+
+
+def test_the_python_sdk_is_built_from_what_the_wheel_writes(fresh: Fresh, empty: Path) -> None:
+    said = fresh.call("harness", "example", "python-sdk", "-o", "agent-sdk", cwd=empty)
+    assert said.status == 0, said.out
+    built = build(empty, empty / "agent-sdk")
+    with zipfile.ZipFile(built) as archive:
+        assert "agent_sdk/__init__.py" in archive.namelist()
+    said = fresh.call("harness", "docs", "sdk/python", cwd=empty)
+    assert "harness example python-sdk -o agent-sdk" in said.out
 
 
 @pytest.mark.wheel

@@ -27,6 +27,15 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The files of each example: servers, and client tests, each in its own folder."""
 
+SDKS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "python-sdk": ("sdk/python", ("agent_sdk", "pyproject.toml", "README.md", "LICENSE")),
+    "typescript-sdk": (
+        "sdk/typescript",
+        ("src", "package.json", "tsconfig.json", "README.md", "LICENSE"),
+    ),
+}
+"""The folder of each SDK and what is in it: a package that pip or npm installs from a folder."""
+
 _HEADING = re.compile(r"(#+) (.+)")
 _WRITTEN = re.compile(r'<a id="([^"]+)">')
 
@@ -36,6 +45,7 @@ def documents() -> dict[str, Path]:
     shipped = _PACKAGE / "bundled_docs"
     root = shipped if shipped.is_dir() else _PACKAGE.parent
     pages = {Path(name).stem: root / name for name in _TOP}
+    pages |= {folder: _sdk_root() / folder / "README.md" for folder, _ in SDKS.values()}
     below = root / "docs"
     for path in sorted(below.rglob("*.md"), key=lambda path: (len(path.parts), path)):
         pages[path.relative_to(below).with_suffix("").as_posix()] = path
@@ -59,7 +69,7 @@ def find_document(reference: str) -> tuple[Path, str]:
     """
     name, _, anchor = reference.partition("#")
     pages = documents()
-    plain = name.removeprefix("./").removeprefix("docs/").removesuffix(".md")
+    plain = re.sub(r"^(\.{1,2}/)*(docs/)?|(/README)?(\.md)?$", "", name) or name
     by_name = {page.lower(): path for page, path in pages.items()}
     path = by_name.get(plain.lower())
     if path is None:
@@ -121,9 +131,11 @@ def _part(lines: list[str], start: int, headings: dict[int, tuple[int, str]]) ->
 
 def example_lines() -> Iterator[str]:
     """Yield the list of examples, and how to get one."""
-    width = max(map(len, EXAMPLES))
+    width = max(map(len, [*EXAMPLES, *SDKS]))
     for name in EXAMPLES:
         yield f"{name:{width}}  {_example_title(name)}"
+    for name in SDKS:
+        yield f"{name:{width}}  The package of an SDK, to install from the folder it is written to"
     yield ""
     yield f"harness example {next(iter(EXAMPLES))} -o server.py   writes one"
 
@@ -138,7 +150,8 @@ def _example_files(example_name: str) -> list[Path]:
     """Return the files of an example, in the wheel or a checkout. Raises `UsageError`."""
     name = example_name.removesuffix(".py")
     if name not in EXAMPLES:
-        raise UsageError(unknown_name("example", example_name, EXAMPLES, listed="harness example"))
+        names = [*EXAMPLES, *SDKS]
+        raise UsageError(unknown_name("example", example_name, names, listed="harness example"))
     shipped, root = _PACKAGE / "bundled_examples", _PACKAGE.parent
     if shipped.is_dir():
         return [shipped / file_name for file_name in EXAMPLES[name]]
@@ -150,7 +163,12 @@ def _example_files(example_name: str) -> list[Path]:
 
 
 def example_text(name: str) -> str:
-    """Return the source of an example; several files each below their name. Raises `UsageError`."""
+    """Return the source of an example; several files each below their name. Raises `UsageError`.
+
+    Of an SDK it is the page that describes it.
+    """
+    if name in SDKS:
+        return document_text(SDKS[name][0])
     files = _example_files(name)
     if len(files) == 1:
         return files[0].read_text("utf-8")
@@ -162,14 +180,18 @@ def write_example(name: str, to: Path, *, force: bool = False) -> list[Path]:
 
     An example of several files goes into a folder, which is created.
     """
-    files = _example_files(name)
-    if len(files) > 1:
+    if name in SDKS:
+        pairs = [(file, to / place) for file, place in _sdk_files(name)]
+    else:
+        files = _example_files(name)
+        into = len(files) > 1 or to.is_dir()
+        pairs = [(file, to / file.name if into else to) for file in files]
+    if len(pairs) > 1:
         try:
-            to.mkdir(parents=True, exist_ok=True)
+            for folder in {path.parent for _, path in pairs}:
+                folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{to}: the folder cannot be made: {error.strerror}") from error
-    into = to.is_dir()
-    pairs = [(file, to / file.name if into else to) for file in files]
     existing = [path for _, path in pairs if path.exists()]
     if existing and not force:
         raise UsageError(
@@ -178,6 +200,22 @@ def write_example(name: str, to: Path, *, force: bool = False) -> list[Path]:
     for file, path in pairs:
         path.write_text(file.read_text("utf-8"), "utf-8")
     return [path for _, path in pairs]
+
+
+def _sdk_root() -> Path:
+    shipped = _PACKAGE / "bundled_examples"
+    return shipped if shipped.is_dir() else _PACKAGE.parent
+
+
+def _sdk_files(name: str) -> Iterator[tuple[Path, str]]:
+    """Yield the files of an SDK, and where each stands below its folder."""
+    folder, parts = SDKS[name]
+    base = _sdk_root() / folder
+    for part in parts:
+        tree = base / part
+        for file in sorted(tree.rglob("*")) if tree.is_dir() else [tree]:
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield file, file.relative_to(base).as_posix()
 
 
 def bundled_scenario_text(name: str) -> str:

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agent_sdk.errors import ConfigError
-from agent_sdk.guards import StrPath, is_list
+from agent_sdk.guards import StrPath, brief, is_list
 from agent_sdk.inputs import path_word, word_of
 from agent_sdk.overrides import overrides, toml_string
 
@@ -100,7 +100,7 @@ class ThreadOptions:
         if self.model is not None:
             words += _option("--model", word_of(self.model, "model"))
         if self.sandbox_mode is not None:
-            words += _option("--sandbox", word_of(self.sandbox_mode, "sandbox_mode"))
+            words += ["--sandbox", _one_of(SandboxMode, self.sandbox_mode, "sandbox_mode")]
         if self.working_directory is not None:
             words += ["--cd", path_word(self.working_directory, "working_directory")]
         if not is_list(self.additional_directories):
@@ -112,15 +112,30 @@ class ThreadOptions:
     def settings(self) -> Iterator[str]:
         """Yield the settings, `key=value` in TOML. Raises ConfigError."""
         if (effort := self.model_reasoning_effort) is not None:
-            yield f"model_reasoning_effort={_setting('model_reasoning_effort', effort)}"
+            word = _one_of(ModelReasoningEffort, effort, "model_reasoning_effort")
+            yield f"model_reasoning_effort={_setting('model_reasoning_effort', word)}"
         if (network := self.network_access_enabled) is not None:
             if not isinstance(network, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError("network_access_enabled is neither True nor False")
             yield f"sandbox_workspace_write.network_access={str(network).lower()}"
         if (search := self.web_search_mode) is not None:
-            yield f"web_search={_setting('web_search_mode', search)}"
+            word = _one_of(WebSearchMode, search, "web_search_mode")
+            yield f"web_search={_setting('web_search_mode', word)}"
         if (policy := self.approval_policy) is not None:
-            yield f"approval_policy={_setting('approval_policy', policy)}"
+            word = _one_of(ApprovalMode, policy, "approval_policy")
+            yield f"approval_policy={_setting('approval_policy', word)}"
+
+
+def _one_of(kind: object, value: object, name: str) -> str:
+    """Return one of the words of a Literal. Raises ConfigError, with the word that was meant."""
+    word, words = word_of(value, name), get_args(kind)
+    if word in words:
+        return word
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(word.lower(), words, 1)
+    advice = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise ConfigError(f"{name} must be one of {', '.join(words)}, not {brief(word)}{advice}")
 
 
 def _option(name: str, value: str) -> list[str]:

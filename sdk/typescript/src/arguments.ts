@@ -7,7 +7,22 @@
 
 import { override } from "./config.js";
 import { ConfigError } from "./errors.js";
-import type { ThreadOptions } from "./options.js";
+import type {
+  ApprovalMode,
+  ModelReasoningEffort,
+  SandboxMode,
+  ThreadOptions,
+  WebSearchMode,
+} from "./options.js";
+
+const SANDBOX_MODES: readonly SandboxMode[] = [
+  "read-only",
+  "workspace-write",
+  "danger-full-access",
+];
+const APPROVAL_MODES: readonly ApprovalMode[] = ["never", "on-request", "on-failure", "untrusted"];
+const EFFORTS: readonly ModelReasoningEffort[] = ["minimal", "low", "medium", "high", "xhigh"];
+const SEARCH_MODES: readonly WebSearchMode[] = ["disabled", "cached", "live"];
 
 /** What one turn adds to the options of its thread. */
 export interface TurnArguments {
@@ -25,8 +40,7 @@ export function threadArguments(given: ThreadOptions | undefined): string[] {
   const model = word(options.model, "model");
   if (model?.startsWith("-")) throw new ConfigError("model: must not begin with '-'");
   if (model !== undefined) found.push("--model", model);
-  const sandbox = word(options.sandboxMode, "sandboxMode");
-  if (sandbox?.startsWith("-")) throw new ConfigError("sandboxMode: must not begin with '-'");
+  const sandbox = oneOf(SANDBOX_MODES, options.sandboxMode, "sandboxMode");
   if (sandbox !== undefined) found.push("--sandbox", sandbox);
   const directory = word(options.workingDirectory, "workingDirectory");
   if (directory !== undefined) found.push("--cd", notAnOption(directory));
@@ -44,13 +58,16 @@ export function threadOverrides(given: ThreadOptions | undefined): string[] {
   const add = (key: string, value: string | boolean | undefined) => {
     if (value !== undefined) found.push("--config", override(key, value));
   };
-  add("model_reasoning_effort", word(options.modelReasoningEffort, "modelReasoningEffort"));
+  add(
+    "model_reasoning_effort",
+    oneOf(EFFORTS, options.modelReasoningEffort, "modelReasoningEffort"),
+  );
   add(
     "sandbox_workspace_write.network_access",
     flag(options.networkAccessEnabled, "networkAccessEnabled"),
   );
-  add("web_search", word(options.webSearchMode, "webSearchMode"));
-  add("approval_policy", word(options.approvalPolicy, "approvalPolicy"));
+  add("web_search", oneOf(SEARCH_MODES, options.webSearchMode, "webSearchMode"));
+  add("approval_policy", oneOf(APPROVAL_MODES, options.approvalPolicy, "approvalPolicy"));
   return found;
 }
 
@@ -73,6 +90,17 @@ export function isThreadId(id: unknown): id is string {
 /** A path that an option cannot be mistaken for. */
 function notAnOption(path: string): string {
   return path.startsWith("-") ? `./${path}` : path;
+}
+
+/** One of these words, or undefined. Throws ConfigError, with the word that was meant. */
+function oneOf(words: readonly string[], value: unknown, name: string): string | undefined {
+  const found = word(value, name);
+  if (found === undefined || words.includes(found)) return found;
+  const letters = (text: string) => text.toLowerCase().replace(/[^a-z]/g, "");
+  const meant = words.find((one) => letters(one) === letters(found));
+  const advice = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  const shown = JSON.stringify(found.slice(0, 80));
+  throw new ConfigError(`${name}: must be one of ${words.join(", ")}, not ${shown}${advice}`);
 }
 
 /** A string that says something, or undefined. */

@@ -120,18 +120,28 @@ test("a path that looks like an option stays a path", async () => {
   ]);
 });
 
-test("a value is quoted, and cannot be more than a value", async () => {
-  const approvalPolicy = 'never"\nmodel="other' as "never";
-  assert.deepEqual(await told({ approvalPolicy }), [
-    ...["--config", 'approval_policy="never\\"\\nmodel=\\"other"'],
-  ]);
+test("a misspelt word is refused when the thread is made, with the word that was meant", () => {
+  const wrong: [unknown, RegExp][] = [
+    [{ sandboxMode: "readonly" }, /sandboxMode: .*not "readonly"; did you mean "read-only"\?/],
+    [{ sandboxMode: "--x" }, /sandboxMode: must be one of read-only, workspace-write/],
+    [{ approvalPolicy: "onRequest" }, /approvalPolicy: .*did you mean "on-request"\?/],
+    [{ approvalPolicy: 'never"\nmodel="other' }, /approvalPolicy: must be one of never/],
+    [{ modelReasoningEffort: "High" }, /modelReasoningEffort: .*did you mean "high"\?/],
+    [{ webSearchMode: "on" }, /webSearchMode: must be one of disabled, cached, live, not "on"$/],
+  ];
+  for (const [options, message] of wrong) {
+    const start = () => new Agent().startThread(options as ThreadOptions);
+    assert.throws(
+      start,
+      (error: Error) => error instanceof ConfigError && message.test(error.message),
+    );
+  }
 });
 
 test("options that cannot be used are refused by the call that gives them", () => {
   const agent = new Agent();
   const wrong: unknown[] = [
     { model: "--last" },
-    { sandboxMode: "--x" },
     { model: 5 },
     { model: "a\0b" },
     { skipGitRepoCheck: "yes" },
