@@ -50,6 +50,11 @@ place; a key that is not known has no effect, and is told in the same way:
 config.toml:3:9: `model` must be a string, not 4
 --config modl=x: there is no key `modl` here; did you mean `model`?
 ```
+
+A mistake within one `[mcp_servers.NAME]`, `[model_providers.NAME]` or `[[skills.config]]` of the
+file is told too, and leaves out this table alone. A provider that is left out keeps its name: turns
+that ask for it fail. If it is the one of `model_provider`, or the mistake is in `--config`, nothing
+starts.
 """
 
 TABLES: tuple[tuple[str, type[BaseModel], type | None], ...] = (

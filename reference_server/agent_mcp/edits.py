@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from reference_server.agent_mcp.new_server import NewServer
 from reference_server.config.editing import Unwritable
-from reference_server.config.load import ConfigError, mcp_servers_of, parse_toml
+from reference_server.config.load import ConfigError, check_mcp_server, parse_toml
 from reference_server.config.mistakes import Source
 from reference_server.config.text_edits import (
     add_inline,
@@ -42,7 +42,7 @@ def add_server(file: Path, text: str, server: NewServer, *, replace: bool) -> st
     table = parse_toml(file, text)
     servers = _servers_of(file, text, table)
     if not replace:
-        mcp_servers_of(file, text, table)
+        check_mcp_server(file, text, table, server.name)
     old = servers.get(server.name)
     if old is not None and not replace:
         raise ServerExists(Source(file, text, {}).place((SERVERS, server.name), of_key=True))
@@ -56,8 +56,7 @@ def add_server(file: Path, text: str, server: NewServer, *, replace: bool) -> st
             text, server.name, server_table, other_keys, is_there=old is not None
         ):
             if _parses_as(candidate, expected):
-                # Another one of the servers can be wrong.
-                mcp_servers_of(file, candidate, tomllib.loads(candidate))
+                check_mcp_server(file, candidate, tomllib.loads(candidate), server.name)
                 return candidate
     except RecursionError:
         pass  # nested more deeply than anything that has an effect

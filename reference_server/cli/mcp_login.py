@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from reference_server.agent_mcp.masking import escape, mask_address
 from reference_server.brief import brief
-from reference_server.cli.mcp_servers import unknown_server
+from reference_server.cli.mcp_servers import unknown_server, warn
 from reference_server.cli.surroundings import (
     UsageError,
     check_streams,
@@ -54,7 +54,7 @@ def login(arguments: Sequence[str]) -> int:
 
     def work() -> int:
         home = find_home(os.environ)
-        config = load_config(home.config_file, dict(os.environ), complain, overrides=parsed.config)
+        config = load_config(home.config_file, dict(os.environ), warn, overrides=parsed.config)
         server = _server(parsed.name, config)
         store = Store(home, config.mcp_oauth_credentials_store)
         store.check()
@@ -85,7 +85,7 @@ def logout(arguments: Sequence[str]) -> int:
 def _status_of_none_stored(name: str) -> int:
     """Return 1, with a line, for a name that no server has; 0 if config.toml cannot be read."""
     try:
-        servers = load_mcp_servers(find_home(os.environ).config_file)
+        servers = load_mcp_servers(find_home(os.environ).config_file, warn)
     except ConfigError:
         return 0
     if name in servers:

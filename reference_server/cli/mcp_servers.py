@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from reference_server.agent_mcp.masking import escape
+from reference_server.agent_mcp.masking import escape, mask_address
 from reference_server.brief import brief
 from reference_server.cli.surroundings import UsageError, complain, find_home
 from reference_server.config.arguments import add_settings_options
@@ -36,7 +36,7 @@ def _list(words: Sequence[str]) -> int:
     add_settings_options(parser)
     parsed = parser.parse_args(words)
     home = find_home(os.environ)
-    servers = load_mcp_servers(home.config_file, complain, overrides=parsed.config)
+    servers = load_mcp_servers(home.config_file, warn, overrides=parsed.config)
     chosen = [servers[name] for name in sorted(servers)]
     views = _server_views(home, chosen, secrets=parsed.show_secrets)
     if parsed.json:
@@ -59,12 +59,17 @@ def _get(words: Sequence[str]) -> int:
     add_settings_options(parser)
     parsed = parser.parse_args(words)
     home = find_home(os.environ)
-    servers = load_mcp_servers(home.config_file, complain, overrides=parsed.config)
+    servers = load_mcp_servers(home.config_file, warn, overrides=parsed.config)
     if parsed.name not in servers:
         raise CommandFailed(unknown_server(parsed.name, servers))
     [view] = _server_views(home, [servers[parsed.name]], secrets=parsed.show_secrets)
     print(as_json(view.fields()) if parsed.json else "\n".join(view.lines()))  # noqa: T201
     return 0
+
+
+def warn(line: str) -> None:
+    """Write a line about config.toml on standard error, without passwords of addresses in it."""
+    complain(escape(mask_address(line)))
 
 
 def unknown_server(name: str, servers: Iterable[str]) -> str:

@@ -37,6 +37,12 @@ Table = dict[str, Any]
 DEFAULTS = Config()
 WARNINGS = 20
 """Keys without effect that are reported one by one."""
+ELEMENTS: dict[Steps, str] = {
+    ("mcp_servers",): "this MCP server is left out",
+    ("model_providers",): "this provider cannot be used",
+    ("skills", "config"): "this switch is left out",
+}
+"""The tables and arrays in whose elements a mistake does not concern the others."""
 WRONG_KEY = "[key]"
 """The last step in pydantic's location if the key is wrong, not its value."""
 
@@ -52,7 +58,8 @@ def load_config(
     """Read the file (a missing one is an empty one) and the overrides. Raises ConfigError.
 
     `overrides` are arguments of `--config`, each `key=value`; they take the place of what the file
-    says. `warn` is given a line, `path:line:column: what`, for each key that has no effect.
+    says. `warn` is given a line, `path:line:column: what`, for each key that has no effect, and for
+    each table of the file that is left out for a mistake in it (`ELEMENTS`).
     `defaults`: what counts where neither says anything.
     """
     text = read_config(path)
@@ -90,7 +97,7 @@ def mcp_servers_of(
     warn: Callable[[str], None] = lambda _line: None,
     argument_of: Mapping[Steps, str] = MappingProxyType({}),
 ) -> dict[str, McpServer]:
-    """Return the MCP servers of a text that has been parsed. Raises ConfigError."""
+    """Return the MCP servers of a text that has been parsed, see `load_mcp_servers`."""
     alone = {key: value for key, value in table.items() if key == "mcp_servers"}
     reader = _Reader(Source(path, text, argument_of), alone)
     servers = reader.mcp_servers()
@@ -144,6 +151,35 @@ def _syntax_error(path: Path, message: str, text: str) -> str:
     return f"{path}:{line}:{column}: {message.removesuffix(' (at end of document)')}"
 
 
+def check_mcp_server(path: Path, text: str, table: Mapping[str, Any], name: str) -> None:
+    """Raise ConfigError for a mistake in the table of one MCP server, if it is there."""
+    servers = table.get("mcp_servers")
+    one: Table = cast("Table", servers) if isinstance(servers, dict) else {}
+    alone = {key: value for key, value in one.items() if key == name}
+    reader = _Reader(Source(path, text, {}), {"mcp_servers": alone})
+    reader.mcp_servers()
+    if reader.left_out:
+        raise next(iter(reader.left_out.values()))
+
+
+def _element_of(location: Steps) -> Steps | None:
+    """Return the steps to the element that a mistake is in; None if it concerns all of them."""
+    for steps in ELEMENTS:
+        if location[: len(steps)] == steps and len(location) > len(steps):
+            return location[: len(steps) + 1]
+    return None
+
+
+def _without(table: Any, steps: Steps) -> Any:
+    """Return a table or array without one element; the original stays as it is."""
+    copy: Any = table.copy()
+    if len(steps) == 1:
+        del copy[steps[0]]
+    else:
+        copy[steps[0]] = _without(copy[steps[0]], steps[1:])
+    return copy
+
+
 def _in_mcp_server(steps: Steps) -> bool:
     return len(steps) > 2 and steps[0] == "mcp_servers"
 
@@ -167,11 +203,17 @@ class _Reader:
     def __init__(self, source: Source, table: Table) -> None:
         self._source = source
         self._table = table
+        self.left_out: dict[Steps, ConfigError] = {}
 
     def config(self, environment: Mapping[str, str], defaults: Config) -> Config:
         """Return the settings. Raises ConfigError."""
         file = self._validate()
         providers = {name: _provider(name, table) for name, table in file.model_providers.items()}
+        providers |= {
+            str(steps[1]): self._unusable_provider(str(steps[1]), str(error))
+            for steps, error in self.left_out.items()
+            if steps[0] == "model_providers"
+        }
         config = replace(
             defaults,
             **file.model_dump(
@@ -196,7 +238,20 @@ class _Reader:
             command_variables=self._variables(file.command_environment, providers),
         )
         self._check_provider(config)
+        if error := self.left_out.get(("model_providers", config.model_provider)):
+            raise error
         return config
+
+    def _unusable_provider(self, name: str, mistake: str) -> Provider:
+        """Return a provider that is never called; the variable of its key is withheld all the same.
+
+        The place of a provider is not free: a thread that names it must not reach another address.
+        """
+        table = self._table["model_providers"][name]
+        key = cast("Table", table).get("env_key") if isinstance(table, dict) else None
+        # A client is not sent the value: an address can hold a password.
+        words = mistake.partition(", not ")[0]
+        return Provider(name, mistake=words, env_key=key if isinstance(key, str) else None)
 
     def mcp_servers(self) -> dict[str, McpServer]:
         """Return the MCP servers, those that are not enabled too. Raises ConfigError."""
@@ -208,10 +263,23 @@ class _Reader:
 
         from reference_server.config.file import ConfigFile
 
-        try:
-            return ConfigFile.model_validate(self._table)
-        except ValidationError as error:
-            raise self._config_error(error.errors(include_url=False)[0]) from None
+        table = self._table
+        while True:
+            try:
+                return ConfigFile.model_validate(table)
+            except ValidationError as error:
+                found: dict[Steps, ConfigError] = {}
+                for details in error.errors(include_url=False):
+                    mistake = self._config_error(details)
+                    element = _element_of(details["loc"])
+                    # What the user has typed for this run is never left out.
+                    if element is None or str(mistake).startswith("--config "):
+                        raise mistake from None
+                    found.setdefault(element, mistake)
+            # The last first, so that the others keep their places in an array.
+            for element in sorted(found, reverse=True):
+                table = _without(table, element)
+            self.left_out |= found
 
     def _check_provider(self, config: Config) -> None:
         """Refuse the name of a provider that is not there. Raises ConfigError.
@@ -242,9 +310,11 @@ class _Reader:
         return CommandVariables(tuple(table.passed_names), table.set_values, frozenset(keys))
 
     def warnings(self) -> Iterator[str]:
-        """Yield a line for each key without effect, up to `WARNINGS`."""
+        """Yield a line for each element left out, and each key without effect, up to `WARNINGS`."""
         from reference_server.config.keys import unknown_keys
 
+        for steps, error in islice(self.left_out.items(), WARNINGS):
+            yield f"{error}; {ELEMENTS[steps[:-1]]}"
         unknown = unknown_keys(self._table)
         for steps, words in islice(unknown, WARNINGS):
             yield f"{self._source.place(steps, of_key=True)}: {words}"

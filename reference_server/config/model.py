@@ -28,7 +28,8 @@ ORIGINATORS = ("AGENT_ORIGINATOR", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE")
 class Provider:
     """One model provider: `base_url` is what `/responses` is appended to; times in milliseconds.
 
-    `originator`: what the program calls itself on whose behalf the model is asked.
+    `originator`: what the program calls itself on whose behalf the model is asked. `mistake`: what
+    is wrong with its table, "" for nothing; it cannot be called then.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Provider:
     stream_idle_timeout_ms: int = 300_000
     retry_delay_ms: int = 200
     originator: str | None = None
+    mistake: str = ""
     api_key: str | None = field(default=None, repr=False)
 
 

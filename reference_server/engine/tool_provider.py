@@ -155,11 +155,16 @@ class TurnCalls:
             return
         failures = await self._tools.mcp.ready(retry=not self._prepared)
         self._prepared = True
-        reported, self._log.thread.missing_servers = self._log.thread.missing_servers, set(failures)
-        for name in sorted(failures.keys() - reported):
-            words = f"The MCP server {name} is not there: {failures[name]}"
-            hidden = self._tools.secrets.redact(words)
-            self._tell(f"{hidden}; the turn goes on without its tools")
+        messages = {
+            name: f"The MCP server {name} is not there: {failures[name]}; "
+            "the turn goes on without its tools"
+            for name in sorted(failures)
+        }
+        messages |= {words: words for words in self._tools.mcp.left_out()}
+        reported, self._log.thread.missing_servers = self._log.thread.missing_servers, set(messages)
+        for name in messages:
+            if name not in reported:
+                self._tell(self._tools.secrets.redact(messages[name]))
 
     def _tell(self, words: str) -> None:
         thread, error = self._log.thread, TurnError(message=words, agent_error_info="Other")

@@ -91,7 +91,7 @@ class Attempt:
     async def _list(self, session: "Session") -> None:
         changes = session.changes
         try:
-            self.listing = listing(self._server, await session.list_tools())
+            self.listing = listing(self._server, *await session.list_tools())
         finally:
             self._known = changes
         for words in self.listing.left_out:

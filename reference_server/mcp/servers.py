@@ -73,6 +73,14 @@ class McpServers:
                 tasks.start_soon(link.ready, retry)
         return {name: link.failure for name, link in self._links.items() if link.failure}
 
+    def left_out(self) -> list[str]:
+        """Return a message for each tool that a server lists and that is not offered."""
+        return [
+            f"The MCP server {name}: {words}"
+            for name, link in sorted(self._links.items())
+            for words in link.listing.left_out
+        ]
+
     def offers(self) -> list[Fields]:
         """Return the entries of `tools` in a model call, of the servers that are there now."""
         tools = {

@@ -108,27 +108,30 @@ class Session:
         except (RuntimeError, ValidationError) as error:
             raise self._failure(error) from None
 
-    async def list_tools(self) -> list[McpTool]:
-        """List the tools. Raises McpFailure."""
+    async def list_tools(self) -> tuple[list[McpTool], list[str]]:
+        """List the tools, and a message for each that is not valid. Raises McpFailure."""
         tools: list[McpTool] = []
+        left_out: list[str] = []
         cursor = None
         self.changed = anyio.Event()
         for _ in range(MAX_PAGES):
             params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
+            self._watch.left_out = []
             try:
                 page = await self._client.list_tools(params=params)
             except MCPError as error:
                 if error.code == METHOD_NOT_FOUND and not tools:
-                    return []
+                    return [], left_out
                 raise self._failure(error) from None
             except ValidationError as error:
                 raise self._failure(error) from None
             tools += [
                 McpTool(tool.name, tool.description or "", tool.input_schema) for tool in page.tools
             ]
+            left_out += map(self._wire.hide, self._watch.left_out)
             cursor = page.next_cursor
             if cursor is None:
-                return tools
+                return tools, left_out
         raise McpFailure(f"its list of tools has more than {MAX_PAGES} pages")
 
     async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> Result:

@@ -5,7 +5,7 @@ trusted.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -50,10 +50,14 @@ class Listing:
     left_out: tuple[str, ...] = ()
 
 
-def listing(server: McpServer, tools: Iterable[McpTool]) -> Listing:
-    """Choose the tools that are offered, within the bounds."""
+MAX_LEFT_OUT = 20
+"""Tools of one server that are not offered and are reported one by one."""
+
+
+def listing(server: McpServer, tools: Iterable[McpTool], left_out: Sequence[str] = ()) -> Listing:
+    """Choose the tools that are offered, within the bounds; `left_out`: why others are not."""
     offered: dict[str, McpTool] = {}
-    left_out: list[str] = []
+    left_out = list(left_out)
     for tool in tools:
         if not server.offers(tool.name) or tool.name in offered:
             continue
@@ -67,6 +71,8 @@ def listing(server: McpServer, tools: Iterable[McpTool]) -> Listing:
             )
             continue
         offered[tool.name] = tool
+    if (more := len(left_out) - MAX_LEFT_OUT) > 0:
+        left_out[MAX_LEFT_OUT:] = [f"{more:,} more of its tools are not offered"]
     return Listing(tuple(offered.values()), tuple(left_out))
 
 

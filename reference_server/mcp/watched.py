@@ -1,16 +1,19 @@
 """The streams of a session, watched for their end and for requests of the server.
 
 The SDK's session keeps to itself that a connection has ended, and answers each request of a server
-in a task of its own: one that asks and does not read would fill the memory.
+in a task of its own: one that asks and does not read would fill the memory. It refuses a list of
+tools for one of them (`tool_lists`).
 """
 
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+
+from reference_server.mcp.tool_lists import clean_page
 
 MAX_REQUESTS = 100
 """Requests of a server that may wait for their answers to be taken."""
@@ -18,12 +21,16 @@ Item = SessionMessage | Exception
 
 
 class Watch:
-    """The state of both streams; `fault`: why we have ended them."""
+    """The state of both streams.
+
+    `fault`: why we have ended them. `left_out`: what was taken out of the last list of tools.
+    """
 
     def __init__(self) -> None:
         self.finished = anyio.Event()
         self.fault = ""
         self.open_requests = 0
+        self.left_out: list[str] = []
 
 
 class Incoming:
@@ -61,6 +68,10 @@ class Incoming:
                 self._watch.fault = "it sends requests and does not take their answers"
                 self._watch.finished.set()
                 raise StopAsyncIteration
+        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+            result: Any = item.message.result
+            if isinstance(result, dict) and isinstance(cast("Any", result).get("tools"), list):
+                self._watch.left_out = clean_page(cast("dict[str, Any]", result))
         return item
 
     async def __aenter__(self) -> Self:

@@ -94,6 +94,8 @@ class ModelClient:
     async def _call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
         idle = provider.stream_idle_timeout_ms / 1000
         address = provider.base_url
+        if provider.mistake:
+            raise cannot_connect(provider.mistake)
         if not address:
             raise no_address(provider.id)
         if (key := provider.api_key) and not (key.isascii() and key.isprintable()):

@@ -102,7 +102,8 @@ class LoadedThread:
     `history` is the conversation as it is sent to the model, as Responses API items;
     `rejected_item` is its last item in the last call that the provider rejected;
     `context_tokens` is its size as the model last counted it, 0 while that is not known;
-    `missing_servers` are the MCP servers that were reported to its clients as missing;
+    `missing_servers` are the MCP servers that were reported to its clients as missing, and messages
+    about single tools;
     `client_tools`: those that a client brought for its turns.
     """
 

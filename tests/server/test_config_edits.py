@@ -199,10 +199,17 @@ def test_a_server_that_is_there_is_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("replace", [True, False])
-def test_beside_a_server_that_is_wrong_none_is_added(replace: bool) -> None:
+def test_server_is_added_beside_one_that_is_wrong(replace: bool) -> None:
     wrong = "[mcp_servers.bad]\ncommand = 'x'\nurl = 'http://x'\n"
-    with pytest.raises(ConfigError, match=r"config\.toml:1:14: `bad` must be a table of one kind"):
-        add_server(FILE, wrong, PROGRAM, replace=replace)
+    made = add_server(FILE, wrong, PROGRAM, replace=replace)
+    assert made.startswith(wrong)
+    assert set(servers(made)) == {"bad", "new"}
+
+
+def test_server_of_the_name_that_is_wrong_is_an_error() -> None:
+    wrong = "[mcp_servers.new]\ncommand = 'x'\nurl = 'http://x'\n"
+    with pytest.raises(ConfigError, match=r"config\.toml:1:14: `new` must be a table of one kind"):
+        add_server(FILE, wrong, PROGRAM, replace=False)
 
 
 def test_a_wrong_server_is_replaced() -> None:
