@@ -9,6 +9,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "test
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+_WRITTEN_ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.M)
 
 
@@ -59,7 +60,8 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as the forges make them."""
+    """The anchors of a page: those written, and those of headings as the forges make them."""
     text = _FENCE.sub("", page.read_text("utf-8"))
     words = (found["text"].lower().replace("`", "") for found in _HEADING.finditer(text))
-    return {re.sub(r"[^\w\- ]", "", word).strip().replace(" ", "-") for word in words}
+    of_headings = {re.sub(r"[^\w\- ]", "", word).strip().replace(" ", "-") for word in words}
+    return of_headings | set(_WRITTEN_ANCHOR.findall(text))
