@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import WebSocket from "ws";
 import { agentServer } from "./agentServer.mjs";
 
-/** The smallest client: one request after the other. */
+/** The smallest client: one request after the other. It accepts whatever the server asks about. */
 class Client {
   #line;
   #heard = [];
@@ -15,7 +15,9 @@ class Client {
     const client = new Client();
     client.#line = new WebSocket(url);
     client.#line.on("message", (text) => {
-      client.#heard.push(JSON.parse(text));
+      const message = JSON.parse(text);
+      if ("method" in message && "id" in message) return client.#answer(message);
+      client.#heard.push(message);
       client.#wake();
     });
     await new Promise((resolve, reject) => client.#line.on("open", resolve).on("error", reject));
@@ -27,7 +29,9 @@ class Client {
   async ask(method, params = {}) {
     const id = ++this.#ids;
     this.#line.send(JSON.stringify({ id, method, params }));
-    return (await this.#until((one) => one.id === id)).result;
+    const answer = await this.#until((one) => one.id === id);
+    if (answer.error) throw new Error(`${method}: ${answer.error.message}`);
+    return answer.result;
   }
 
   /** Play one turn; gives the agent's words. */
@@ -44,6 +48,14 @@ class Client {
 
   close() {
     this.#line.close();
+  }
+
+  /** Answer a request of the server, whose id may be equal to one of ours. */
+  #answer({ id, method }) {
+    const answer = method.endsWith("/requestApproval")
+      ? { result: { decision: "accept" } }
+      : { error: { code: -32601, message: "not supported" } };
+    this.#line.send(JSON.stringify({ id, ...answer }));
   }
 
   async #until(wanted) {

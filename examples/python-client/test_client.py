@@ -14,7 +14,10 @@ SECONDS = 30
 
 
 class Client:
-    """The smallest client: one request after the other, over what sends and receives lines."""
+    """The smallest client: one request after the other, over what sends and receives lines.
+
+    It accepts whatever the server asks about.
+    """
 
     def __init__(self, send, receive):
         self._send, self._receive, self._ids = send, receive, 0
@@ -24,7 +27,12 @@ class Client:
     def ask(self, method, **params):
         self._ids += 1
         self._send(json.dumps({"id": self._ids, "method": method, "params": params}))
-        return next(one for one in self._messages() if one.get("id") == self._ids)["result"]
+        # A request of the server may have an equal id: an answer has no method.
+        answers = (one for one in self._messages() if "method" not in one)
+        answer = next(one for one in answers if one["id"] == self._ids)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']['message']}")
+        return answer["result"]
 
     def say(self, text):
         """Play one turn; give the agent's words."""
@@ -39,8 +47,16 @@ class Client:
         raise AssertionError("the server went away within the turn")
 
     def _messages(self):
+        """Yield answers and notifications; answer the requests of the server."""
         while line := self._receive():
-            yield json.loads(line)
+            one = json.loads(line)
+            if "method" in one and "id" in one:
+                answer = {"error": {"code": -32601, "message": "not supported"}}
+                if one["method"].endswith("/requestApproval"):
+                    answer = {"result": {"decision": "accept"}}
+                self._send(json.dumps({"id": one["id"], **answer}))
+            else:
+                yield one
 
 
 def test_a_turn_over_a_websocket(agent_server):
