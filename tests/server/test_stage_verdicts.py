@@ -161,7 +161,7 @@ async def test_a_fault_is_not_held_against_the_client(tmp_path) -> None:
                 await client.say({"id": question["id"], "result": {"decision": "accept"}})
             await client.until("turn/completed")
         ended = await stage.result()
-        assert not [one for one in ended.duties if one.is_red], ended.duties
+        assert not [one for one in ended.duties if one.is_red()], ended.duties
 
 
 async def test_files_that_cannot_be_laid_out_are_reported_to_both(tmp_path) -> None:
