@@ -38,8 +38,7 @@ commands:
 def run(arguments: Sequence[str], settings: Sequence[str] = ()) -> int:
     """Run a subcommand and return the exit status.
 
-    1 where it could not be done, 2 for wrong usage or a config.toml that cannot be used. `settings`
-    are options that stood before `mcp`.
+    1 where it could not be done, 2 for wrong usage. `settings` are options that stood before `mcp`.
     """
     if not arguments:
         sys.stderr.write(USAGE)
@@ -85,9 +84,9 @@ def _run_command(name: str, command: Callable[[Sequence[str]], int], words: Sequ
         sys.stdout.flush()
         _leave_hung_requests(status)
         return status
-    except (ConfigError, UsageError) as error:
+    except UsageError as error:
         return _complain(name, str(error), 2)
-    except (CommandFailed, Unwritable) as error:
+    except (ConfigError, CommandFailed, Unwritable) as error:
         return _complain(name, str(error), 1)
     except BrokenPipeError:
         _discard_stdout()  # the reader of the output has left

@@ -1,7 +1,7 @@
 """`agent mcp login` and `agent mcp logout`.
 
-Exit statuses: 0, 1 if there is no login, 2 for wrong usage or a config.toml that cannot be used,
-130 after Ctrl-C. Source: mcp-cli-and-sdk "Command-line commands".
+Exit statuses: 0, 1 if there is no login, 2 for wrong usage, 130 after Ctrl-C. Source:
+mcp-cli-and-sdk "Command-line commands".
 """
 
 import argparse
@@ -99,9 +99,9 @@ def _run_work(command: str, work: Callable[[], int]) -> int:
     try:
         check_streams(uses_streams=False)
         return work()
-    except (ConfigError, UsageError) as error:
+    except UsageError as error:
         return _complain(command, error, 2)
-    except OAuthFailure as error:
+    except (ConfigError, OAuthFailure) as error:
         return _complain(command, error, 1)
     except BrokenPipeError:
         # The reader of the output has left. The interpreter would try to flush the rest at its end.

@@ -17,7 +17,9 @@ NOBODY = "http://127.0.0.1:9/mcp"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    # The first question imports the MCP SDK, which takes long on a busy machine.
+    monkeypatch.setattr(status, "ASKING_SECONDS", 30.0)
     return Home(tmp_path)
 
 

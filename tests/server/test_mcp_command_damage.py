@@ -100,7 +100,8 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(home: Home, damage) -> N
         words_told = told
         if damage is no_table and words[0] in ("add", "remove"):
             words_told = told.removesuffix(", not 3")
-        assert said == Said(2, "", f"agent mcp {words[0]}: {words_told}\n")
+        status = 2 if damage is a_home_that_is_a_file else 1
+        assert said == Said(status, "", f"agent mcp {words[0]}: {words_told}\n")
     assert contents(home.config) == before
 
 
