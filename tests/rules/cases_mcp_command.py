@@ -184,7 +184,7 @@ CASES = [
         .asks("add", "more", "--", "x")
         .config(stdio_table("more", "x"))
         .ends(),
-        found=(Found("run 1, mcp add more", ADD, Level.INFO),),
+        found=(Found("run 1, mcp add more", ADD, Level.SHOULD),),
         idle=talk(DOCS).adds("more", "x"),
     ),
     Case(
@@ -195,7 +195,7 @@ CASES = [
         .asks("add", "more", "--", "x")
         .config(DOCS + stdio_table("more", "x"))
         .ends(),
-        found=(Found("run 1, mcp add more", ADD, Level.INFO),),
+        found=(Found("run 1, mcp add more", ADD, Level.SHOULD),),
         idle=talk(f"# mine\n{DOCS}").asks("remove", "docs").config("").ends("Removed docs\n"),
     ),
     Case(

@@ -21,6 +21,13 @@ def drops_other_keys() -> CommandTalk:
     return talk.config(DOCS + stdio_table("more", "x")).ends("Added.\n")
 
 
+def writes_other_keys_anew() -> CommandTalk:
+    """Writes what it does not know in its own form: other white space and quotes."""
+    talk = home(f'# mine\nmodel = "m"\n{DOCS}').asks("add", "more", "--", "x")
+    written = f"model='m'\n\n  # mine\n{DOCS}{stdio_table('more', 'x')}"
+    return talk.config(written).ends("Added.\n")
+
+
 def mends_a_broken_file() -> CommandTalk:
     """Begins a new file where the old one is not TOML."""
     return home("[[broken").asks("add", "docs", "--", "npx").config(DOCS).ends("Added.\n")
@@ -186,7 +193,7 @@ def one_status() -> CommandTalk:
 
 OTHERWISE = [
     Otherwise("mcp-command.exit-statuses", "always ends with 7", one_status),
-    Otherwise("mcp-config.other-keys", "drops other keys and comments", drops_other_keys),
+    Otherwise("mcp-config.other-keys", "writes them in its own form", writes_other_keys_anew),
     Otherwise("mcp-config.broken-file", "begins a new file", mends_a_broken_file),
     Otherwise("mcp-config.broken-file", "does nothing at all", refuses_a_broken_file),
     Otherwise("mcp-config.concurrent", "loses one of two", loses_one),

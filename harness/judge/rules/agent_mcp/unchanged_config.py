@@ -1,13 +1,15 @@
 """Rules on what add and remove leave unchanged.
 
-The text does not cover the last three: INFO.
+That one server is added or removed, and nothing else, is derived: SHOULD for what is no server. The
+text does not cover additions at the same time: INFO.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from typing import Any, Final
 
-from harness.judge.base import Outcomes, Witness, listen, rule
+from harness.judge.base import Outcomes, Violation, Witness, listen, rule
 from harness.judge.rules.shared.mcp_runs import (
+    CONFIG,
     CommandRule,
     Config,
     config_after,
@@ -17,7 +19,7 @@ from harness.judge.rules.shared.mcp_runs import (
     parse_addition,
     was_cut_off,
 )
-from harness.judge.rules.shared.violations import unexpected_member, wrong
+from harness.judge.rules.shared.violations import unexpected_member
 from harness.judge.verdict import Level
 from harness.protocol.values import text
 from harness.trace.difference import literal
@@ -28,6 +30,8 @@ from harness.trace.surface.agent_mcp import Run
 SERVER_KEYS: Final = frozenset(
     {"enabled", "transport", "env", "bearer_token_env_var", "command", "args", "url"}
 )
+MAX_PARTS_NAMED: Final = 5
+"""The number of lost parts that a finding names."""
 CHANGE_TOPICS: Final = (("ended", "add"), ("ended", "remove"))
 
 
@@ -40,12 +44,19 @@ class KeptPartsRule(CommandRule):
         run = self.ended_run(frame)
         if run is None or config_before(run).data is None or not run.words.name:
             return
-        for part, is_kept in self.kept_parts(run, config_before(run), config_after(run)):
-            if is_kept:
-                yield Witness(run.subject, run.frames)
-            else:
-                yield wrong(run.subject, run.frames, config_after(run).field, part)
-                return
+        parts = self.kept_parts(run, config_before(run), config_after(run))
+        lost = [part for part, is_kept in parts if not is_kept]
+        if lost:
+            field = config_after(run).field
+            names = "; ".join(lost[:MAX_PARTS_NAMED])
+            more = len(lost) - MAX_PARTS_NAMED
+            names += f"; and {more} more" if more > 0 else ""
+            expected = f"{CONFIG} still with {names}"
+            actual = f"{field.name}: {len(lost)} of {len(parts)} such part(s) lost or changed"
+            places = (field.place,)
+            yield Violation(run.subject, run.frames, expected, actual, places=places)
+        elif parts:
+            yield Witness(run.subject, run.frames)
 
     def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
         """Return a description of each part that must remain, and whether it does."""
@@ -68,7 +79,7 @@ class OthersKept(KeptPartsRule):
     def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
         return [
             (
-                f"the server {name} as it was: {literal(normalize_table(table))}",
+                f"the server {name}: {literal(normalize_table(table))}",
                 name in config.servers
                 and _includes(normalize_table(config.servers[name]), normalize_table(table)),
             )
@@ -79,36 +90,44 @@ class OthersKept(KeptPartsRule):
 
 @rule(
     "mcp-config.other-keys-kept",
-    title="Keys that the text does not name keep their values",
-    level=Level.INFO,
+    title="Keys that the text does not name keep their values and their order",
+    level=Level.SHOULD,
     surface="command",
 )
 class OtherKeysKept(KeptPartsRule):
     """Judges all keys outside mcp_servers, and those of other servers, after add and remove.
 
-    The text does not speak of them: our choice.
+    Derived: add adds one server to the file, and remove removes one. The tables of the file, and
+    the servers in it, keep their order.
     """
 
     def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
-        return [
-            (
-                f"{key} as it was: {literal(value)}",
-                _unnamed_keys(config, run.words.name).get(key) == value,
-            )
-            for key, value in _unnamed_keys(old, run.words.name).items()
+        keys, remaining = (_unnamed_keys(one, run.words.name) for one in (old, config))
+        parts = [
+            (f"{key} = {literal(value)}", remaining.get(key) == value)
+            for key, value in keys.items()
         ]
+        for before, after in (
+            (list(old.data or {}), list(config.data or {})),
+            (list(old.servers), list(config.servers)),
+        ):
+            names = [name for name in before if name in after and name != run.words.name]
+            if len(names) > 1:
+                is_kept = names == [name for name in after if name in names]
+                parts.append((f"the order {', '.join(names)}", is_kept))
+        return parts
 
 
 @rule(
     "mcp-config.comments-kept",
     title="The comments of the file are still there",
-    level=Level.INFO,
+    level=Level.SHOULD,
     surface="command",
 )
 class CommentsKept(KeptPartsRule):
     """Judges the comments of config.toml after add, and after remove of an unknown server.
 
-    The text does not speak of them: our choice. Comments of a removed server may go with it.
+    Derived: add adds one server to the file. Comments of a removed server may go with it.
     """
 
     def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
@@ -116,7 +135,7 @@ class CommentsKept(KeptPartsRule):
             return []
         remaining = comments(text(config.field.value))
         return [
-            (f"the comment {literal(comment)} is still there", comment in remaining)
+            (f"the comment {literal(comment)}", comment in remaining)
             for comment in comments(text(old.field.value))
         ]
 
