@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -24,7 +25,7 @@ from harness.model.performance import (
 from harness.model.script import Fail, ModelStep, Script, ToolOutput, When
 from harness.model.tools import ToolRow, choose_tool, outcome_of
 from harness.model.tracks import Tracks
-from harness.protocol.values import obj
+from harness.protocol.values import arr, obj
 from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpToolCall, ModelCall, ModelEnd
 
 Marker = Callable[[MarkBody], object]
@@ -143,6 +144,14 @@ class ScriptedModel:
         self._mark(body)
         self._next_event.set()
         self._next_event = anyio.Event()
+
+    def skip_answered(self, raw: bytes) -> None:
+        """Skip the steps of the answers in a call's input, which another process has given."""
+        items = map(obj, arr(_parse_body(raw).get("input")))
+        said = [_is_of_model(item) for item in items]
+        for before, now in pairwise([False, *said]):
+            if now and not before:
+                self._tracks.all[0].next_step(0)
 
     def skip_script(self) -> None:
         """Answer every later call with a plain message, like calls beyond the script."""
@@ -421,6 +430,13 @@ def _output_contains(expected: str, output: str) -> bool:
 def _end_of_whole_stream(step: ModelStep) -> CallEnd:
     """Return the outcome of a stream that played its whole step."""
     return CallEnd.COMPLETED if step.fail is None else CallEnd.FAILED
+
+
+def _is_of_model(item: Mapping[str, Any]) -> bool:
+    """Return whether an item of an input is a part of an answer of the model."""
+    if "role" in item:
+        return item["role"] == "assistant"
+    return not str(item.get("type", "")).endswith("_output")
 
 
 def _parse_body(raw: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Ctrl-C and TERM: the run stops at once, and the results so far are still reported.
+"""Ctrl-C, TERM and HUP: the run stops at once, and the results so far are still reported.
 
 The first signal ends the wait for a server (`wait`), and no other work of the harness: judging,
 ending the server and writing the report are short, and are finished. A foreign test that is running
@@ -11,8 +11,10 @@ them, `kill` to one. So a worker only stops playing; it ignores a second signal.
 
 import contextlib
 import os
+import select
 import shutil
 import signal
+import stat
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -29,7 +31,7 @@ from harness.console import exit_quietly
 T = TypeVar("T")
 Role = Literal["alone", "controller", "worker"]
 
-HANDLED = (signal.SIGINT, signal.SIGTERM)
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEFAULT_HANDLERS = (signal.default_int_handler, signal.SIG_DFL, exit_quietly)
 _NOTICE = b"interrupted: ending the server; again to kill\n"
 # `timeout` signals the process and its group: two signals this close together count as one.
@@ -129,6 +131,8 @@ class Interruption:
                 os._exit(128 + number)
             return
         self.signal, self._signalled_at = number, time.monotonic()
+        if number == signal.SIGHUP:
+            _replace_lost_terminal()
         self._print_notice()
         if self.on_signal is not None:
             self.on_signal(number)
@@ -143,6 +147,23 @@ class Interruption:
             with contextlib.suppress(OSError):
                 # A terminal's cursor is in the middle of a line, behind dots or ^C.
                 os.write(self._stderr, b"\n" * os.isatty(self._stderr) + _NOTICE)
+
+
+def _replace_lost_terminal() -> None:
+    """Lead what is written to a terminal that was closed nowhere: an error would end the run."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/dev/fd"):
+        # The folder's own descriptor is listed, and closed by now.
+        with contextlib.suppress(OSError):
+            if stat.S_ISCHR(os.fstat(int(name)).st_mode) and _is_hung_up(int(name)):
+                os.dup2(nowhere, int(name))
+    os.close(nowhere)
+
+
+def _is_hung_up(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 _DEATH_SECONDS = 2.0

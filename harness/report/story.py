@@ -17,6 +17,8 @@ from harness.report.wire_lines import frame_line, load_stored, proof_lines
 from harness.trace.marks import StepBegins
 from harness.trace.surfaces import surface_of
 
+MAX_REQUIREMENTS_SHOWN = 3
+
 
 def rule_story(rule: RuleResult, book: Book, report: Report, *, verbose: bool = False) -> str:
     """Return the story of a rule's first violation, with the number of the others.
@@ -56,12 +58,18 @@ def issue_story(issue: Issue) -> str:
 
 def _requirement_lines(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterator[str]:
     of_rule = book.requirements_of(rule_id)
-    concerned = [requirement for requirement in of_rule if requirement.id in clauses] or of_rule
-    for requirement in concerned[:3]:
+    # Without clauses those come first that name this rule before others.
+    by_rule = sorted(of_rule, key=lambda requirement: requirement.rules[0] != rule_id)
+    concerned = [requirement for requirement in of_rule if requirement.id in clauses] or by_rule
+    concerned.sort(key=lambda requirement: clauses.index(requirement.id) if clauses else 0)
+    for requirement in concerned[:MAX_REQUIREMENTS_SHOWN]:
         clause = requirement.clause
         yield f"  requirement  {requirement.id}: {clause.statement}"
         place = f"{clause.document}, {clause.heading!r}, line {clause.line}"
         yield f"               {place} ({clause.basis}); harness explain {requirement.id}"
+    more = ", ".join(requirement.id for requirement in concerned[MAX_REQUIREMENTS_SHOWN:])
+    if more:
+        yield f"               and {more}"
     yield ""
 
 

@@ -103,7 +103,8 @@ def _run(options: Options) -> int:
     check_links(options, config, folder)
     model_transport: MakeTransport | None = None
     if options.scenario is not None:
-        model_transport = scenario_transport(options.scenario, faults=False)
+        resumes = options.resume is not None or options.last
+        model_transport = scenario_transport(options.scenario, faults=False, resumes=resumes)
         config = replace(config, environment=scenario_environment(config.environment))
     job = Job(
         config,

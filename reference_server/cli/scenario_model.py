@@ -27,9 +27,12 @@ BEHIND_FAULTS = "AGENT_BEHIND_FAULTS"
 """Set in the environment of a server that `harness faulty` has started with a scenario's faults."""
 
 
-def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], ModelConnection]":
+def scenario_transport(
+    path: Path, *, faults: bool = True, resumes: bool = False
+) -> "Callable[[], ModelConnection]":
     """Return the connection that plays a scenario's model. Raises UsageError with one line.
 
+    If the process `resumes` a thread, the script goes on after the answers that the thread has.
     Without `faults` a scenario that has some is refused: they are between a client and a session.
     """
     scenario = _scenario(path)
@@ -41,7 +44,7 @@ def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], Mode
         from harness.model.scenario_model import scripted_model_of
         from reference_server.model.scripted import ScriptedConnection
 
-        return ScriptedConnection(scripted_model_of(scenario))
+        return ScriptedConnection(scripted_model_of(scenario), resumes=resumes)
 
     return connection
 

@@ -14,10 +14,14 @@ _NOT_FOUND = 404
 
 
 class ScriptedConnection:
-    """Answers all calls by one scripted model, at any address that ends with `/responses`."""
+    """Answers all calls by one scripted model, at any address that ends with `/responses`.
 
-    def __init__(self, model: ScriptedModel) -> None:
+    If it `resumes` a thread, the script goes on after the answers that the first call contains.
+    """
+
+    def __init__(self, model: ScriptedModel, *, resumes: bool = False) -> None:
         self._model = model
+        self._resumes = resumes
 
     async def post(
         self, address: str, headers: Mapping[str, str], content: bytes
@@ -26,6 +30,9 @@ class ScriptedConnection:
         path = urlsplit(address).path
         if not path.rstrip("/").endswith("/responses"):
             return ScriptedAnswer(Answer(_NOT_FOUND, {}, f"no {path} here".encode()))
+        if self._resumes:
+            self._resumes = False
+            self._model.skip_answered(content)
         return ScriptedAnswer(self._model.answer(content))
 
     async def aclose(self) -> None:

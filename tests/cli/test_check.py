@@ -45,6 +45,14 @@ def test_a_file_that_cannot_be_read_costs_that_file_alone(tmp_path: Path) -> Non
     assert last == "1 file(s): nothing found; 2 file(s) could not be read"
 
 
+def test_both_sides_of_one_file_are_one_file() -> None:
+    archived = str(GOOD.with_name("archived.jsonl"))
+    alone = call("harness", "check", "--side", "both", str(GOOD))
+    assert (alone.status, "file(s)" in alone.out) == (0, False)
+    two = call("harness", "check", "--side", "both", str(GOOD), archived)
+    assert two.out.splitlines()[-1].startswith("2 file(s): ")
+
+
 def test_a_breach_weighs_more_than_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     said = call("harness", "check", str(REAL / "cmd_accept.jsonl"), str(tmp_path / "missing"))
     assert said.status == 1

@@ -51,6 +51,7 @@ BOTH = pytest.mark.parametrize(
     [
         pytest.param(signal.SIGINT, 130, id="INT"),
         pytest.param(signal.SIGTERM, 143, id="TERM", marks=pytest.mark.runs),
+        pytest.param(signal.SIGHUP, 129, id="HUP", marks=pytest.mark.runs),
     ],
 )
 WORKERS = pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.runs)])

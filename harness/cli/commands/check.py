@@ -49,7 +49,7 @@ def check_files(
     if json_target == STANDARD_OUTPUT:
         say = _say_nothing
     profile = load_profile(target) if target else None
-    checked: list[TraceCheck | ClientCheck] = []
+    by_file: list[list[TraceCheck | ClientCheck]] = []
     unread = 0
     for path in paths:
         try:
@@ -63,15 +63,16 @@ def check_files(
             _complain(f"{path}: {os.strerror(error.errno) if error.errno else error}")
             unread += 1
         else:
-            checked += judgements
+            by_file.append(judgements)
             for line in (line for judgement in judgements for line in judgement.lines()):
                 say(line)
+    checked = [judgement for judgements in by_file for judgement in judgements]
     if json_target:
         verdict = "RED" if any(judgement.red for judgement in checked) else "GREEN"
         files = [judgement.json() for judgement in checked]
         write_json({"verdict": verdict, "files": files, "unread": unread}, json_target)
-    if len(checked) + unread > 1:
-        say(_total_line(checked, unread))
+    if len(by_file) + unread > 1:
+        say(_total_line(by_file, unread))
     if any(judgement.red for judgement in checked):
         return STATUS_BROKEN
     return STATUS_UNUSABLE if unread else 0
@@ -115,10 +116,11 @@ def _known_reasons(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
     return reason
 
 
-def _total_line(checked: Sequence[TraceCheck | ClientCheck], unread: int) -> str:
+def _total_line(by_file: Sequence[Sequence[TraceCheck | ClientCheck]], unread: int) -> str:
+    checked = [judgement for judgements in by_file for judgement in judgements]
     counts = sum((judgement.counts() for judgement in checked), Counter[str]())
-    broken = sum(judgement.red for judgement in checked)
-    parts = [f"{len(checked)} file(s): {count_words(counts) or 'nothing found'}"]
+    broken = sum(any(judgement.red for judgement in judgements) for judgements in by_file)
+    parts = [f"{len(by_file)} file(s): {count_words(counts) or 'nothing found'}"]
     parts += [f"a MUST is broken in {broken} of them"] if broken else []
     parts += [f"{unread} file(s) could not be read"] if unread else []
     return "; ".join(parts)

@@ -62,7 +62,8 @@ def format_snapshot(snapshot: Snapshot) -> str:
 def parse_snapshot(content: bytes) -> Snapshot:
     """Parse the snapshot in a file. Raises `SnapshotError` for a file that we did not write."""
     try:
-        lines = content.decode("utf-8").split("\n")
+        # A checkout can have made each line end in CR LF; JSON has no carriage return in a line.
+        lines = content.decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise SnapshotError(content[: error.start].count(b"\n") + 1, "no UTF-8") from None
     title = _TITLE.fullmatch(lines[0].rstrip("\r"))

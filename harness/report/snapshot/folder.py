@@ -1,5 +1,6 @@
 """The folder of a user's snapshots: accepted, pending and unused ones.
 
+    DIR/.gitattributes                              keeps the line ends of checkouts as written
     DIR/<target>/<scenario>.transcript              accepted: belongs into the repository
     DIR/.pending/<target>/<scenario>.transcript     the different transcript of a run
     DIR/.pending/<target>/<scenario>.unused         no whole run plays it: the reason in one line
@@ -20,6 +21,8 @@ from harness.report.snapshot.files import Snapshot, SnapshotError, format_snapsh
 
 SUFFIX, UNUSED = ".transcript", ".unused"
 PENDING = ".pending"
+ATTRIBUTES = ".gitattributes"
+_LINE_ENDS = f"*{SUFFIX} text eol=lf\n"
 _IGNORED = "# Made by harness: what waits for `harness snapshots review`.\n*\n"
 
 
@@ -72,6 +75,8 @@ class SnapshotFolder:
             pending = self.path / PENDING
             pending.mkdir(parents=True, exist_ok=True)
             _write(pending / ".gitignore", _IGNORED)
+            if not (self.path / ATTRIBUTES).exists():
+                _write(self.path / ATTRIBUTES, _LINE_ENDS)
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise UsageError(f"{self.path} cannot be written: name a folder that is yours")
         except OSError as error:

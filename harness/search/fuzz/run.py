@@ -1,5 +1,6 @@
 """A run of the fuzzers: known failures first, then each kind of case within its share."""
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -138,7 +139,7 @@ def _search(
 def _keep(
     config: Config, kind: Kind, found_failure: FoundFailure, store: Store, result: FuzzResult
 ) -> None:
-    target = config.option or config.profile.name
+    target, server = config.option or config.profile.name, shlex.join(config.profile.command)
     if found_failure.instead_of is not None:
         earlier = failure_id(
             kind, found_failure.instead_of.cause, found_failure.instead_of.document
@@ -147,13 +148,13 @@ def _keep(
         result.unkept_ids.discard(earlier)
         store.drop(earlier)
     try:
-        result.failures.append(store.keep(kind, found_failure, target))
+        result.failures.append(store.keep(kind, found_failure, target, server))
     except OSError as error:
         # The search goes on: its failures are still reported.
         identity = failure_id(kind, found_failure.cause, found_failure.document)
         result.unkept_ids.add(identity)
         result.notes.append(f"the store {store.folder} cannot keep {identity}: {error.strerror}")
-        result.failures.append(failure_of(kind, found_failure, target))
+        result.failures.append(failure_of(kind, found_failure, target, server))
 
 
 def _replay_known(
@@ -171,7 +172,11 @@ def _replay_known(
         if replayed is None or replayed.interrupted_by:
             continue
         if replayed.verdict == "fixed":
-            result.fixed_ids.append(failure.id)
+            if failure.server in ("", shlex.join(config.profile.command)):
+                result.fixed_ids.append(failure.id)
+            else:
+                message = f"{failure.id} was found on another server ({failure.server})"
+                result.notes.append(f"{message}; this one does not show it")
             continue
         causes.set_aside(failure.cause, failure.occasion)
         result.known_ids.add(failure.id)

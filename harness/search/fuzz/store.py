@@ -28,7 +28,8 @@ _FORMAT = 1
 class Failure:
     """One failure in the store. `flaky` if it did not show each time.
 
-    `occasion` is "" in the files of earlier versions.
+    `server` is the command of the server that had it. It and `occasion` are "" in the files of
+    earlier versions.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Failure:
     target: str
     document: Json
     occasion: str = ""
+    server: str = ""
 
 
 class Store:
@@ -51,9 +53,11 @@ class Store:
         """Return the playable file of a failure."""
         return self.folder / f"{identity}{SCENARIO}"
 
-    def keep(self, kind: Kind, found_failure: FoundFailure, target: str) -> Failure:
+    def keep(
+        self, kind: Kind, found_failure: FoundFailure, target: str, server: str = ""
+    ) -> Failure:
         """Write a failure. Raises `OSError`, leaving only complete files."""
-        failure = failure_of(kind, found_failure, target)
+        failure = failure_of(kind, found_failure, target, server)
         identity = failure.id
         origin = f"Found by harness fuzz ({kind}): {found_failure.cause}"
         self._write(self.scenario(identity), scenario_text(found_failure.document, origin))
@@ -100,7 +104,7 @@ class Store:
                 fresh.unlink(missing_ok=True)
 
 
-def failure_of(kind: Kind, failure: FoundFailure, target: str) -> Failure:
+def failure_of(kind: Kind, failure: FoundFailure, target: str, server: str) -> Failure:
     """Convert a found failure to its stored form; `target` is as options name it."""
     return Failure(
         failure_id(kind, failure.cause, failure.document),
@@ -111,6 +115,7 @@ def failure_of(kind: Kind, failure: FoundFailure, target: str) -> Failure:
         target,
         failure.document,
         failure.occasion,
+        server,
     )
 
 
@@ -123,6 +128,7 @@ def read_failure(path: Path) -> Failure | str:
         failure = Failure(**plain)
         is_valid = failure.kind in KINDS and isinstance(cast(Any, failure.document), dict)
         is_valid = is_valid and isinstance(cast(Any, failure.occasion), str)
+        is_valid = is_valid and isinstance(cast(Any, failure.server), str)
         if not is_valid or failure.id != path.name.removesuffix(ABOUT):
             raise ValueError(failure.kind)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -1,9 +1,11 @@
 """A thread that goes on in another process: `agent exec resume`."""
 
 import json
+from pathlib import Path
 
 import pytest
 from model_side import ModelSide, Reply
+from runs import JSON, Agent, Ran, scenario
 from turns import CONFIG, Fields, play
 
 from harness.protocol.wire.settings import WorkspaceWrite
@@ -127,3 +129,17 @@ async def test_a_thread_that_another_process_has_open_is_refused(tmp_path) -> No
     with pytest.raises(NotBegun, match="open in another server"):
         await play(tmp_path, DONE, resume=thread)
     claims.close()
+
+
+def test_the_script_of_a_scenario_goes_on_where_the_thread_was_left(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    steps = ['[{message: "First."}, {run: {command: "echo one"}}]', '[{message: "Second."}]']
+    script = ("--scenario", scenario(tmp_path, *steps, '[{message: "Third."}]'))
+    first = agent.run(*JSON, *script, stdin=b"one")
+    assert _messages(first) == ["First.", "Second."]
+    again = agent.run(*JSON, *script, "resume", first.events[0]["thread_id"], "-", stdin=b"two")
+    assert _messages(again) == ["Third."]
+
+
+def _messages(ran: Ran) -> list[str]:
+    return [one["text"] for one in ran.items if one["type"] == "agent_message"]

@@ -50,12 +50,34 @@ def test_a_failure_found_in_place_of_another_replaces_it(
         return SessionCampaign(1, cases=3)
 
     monkeypatch.setattr(run.sessions, "search", search)
-    config = cast("Any", SimpleNamespace(option="spec"))
+    config = _config("server")
     bounds = run.Bounds(["sessions"], seconds=9.0)
     told = run.fuzz(config, bounds, Store(tmp_path), cast("Any", None))
     ids = [failure_id("sessions", one.cause, one.document) for one in (_found("another"), better)]
     assert [one.id for one in told.failures] == ids
     assert sorted(one.name.split(".")[0] for one in tmp_path.iterdir()) == sorted(ids * 3)
+
+
+@pytest.mark.parametrize(
+    ("found_on", "fixed", "notes"), [("server", 1, 0), ("", 1, 0), ("other --x", 0, 1)]
+)
+def test_a_failure_is_fixed_on_the_server_that_had_it(
+    found_on: str, fixed: int, notes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Store(tmp_path).keep("sessions", _found(), "spec", found_on)
+    shown_no_more = SimpleNamespace(verdict="fixed", interrupted_by="")
+    monkeypatch.setattr(run, "replay", lambda *_: shown_no_more)
+    monkeypatch.setattr(run.sessions, "search", lambda *_, **__: SessionCampaign(1, cases=3))
+    bounds = run.Bounds(["sessions"], seconds=9.0)
+    result = run.fuzz(_config("server"), bounds, Store(tmp_path), cast("Any", None))
+    assert result.fixed_ids == [kept.id] * fixed
+    note = f"{kept.id} was found on another server (other --x); this one does not show it"
+    assert result.notes == [note] * notes
+
+
+def _config(command: str) -> Any:
+    profile = SimpleNamespace(name="spec", command=[command])
+    return SimpleNamespace(option="spec", profile=profile)
 
 
 @pytest.mark.parametrize(

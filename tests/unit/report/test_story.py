@@ -35,19 +35,25 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def story(trace: Path | str, *frames: tuple[int, ...], stderr: str = "") -> str:
+def story(
+    trace: Path | str,
+    *frames: tuple[int, ...],
+    stderr: str = "",
+    rule: str = RULE,
+    clauses: tuple[str, ...] = (),
+) -> str:
     proofs = [
         Proof(
             f"s{index}",
-            Row(RULE, f"turn {index}", Verdict.FAIL, Level.MUST, seqs, "one", "two"),
+            Row(rule, f"turn {index}", Verdict.FAIL, Level.MUST, seqs, "one", "two", clauses),
             str(trace),
             "/there/s.scenario.yaml",
             stderr,
         )
         for index, seqs in enumerate(frames)
     ]
-    rule = RuleResult(RULE, "A turn ends once", Level.MUST, Verdict.FAIL, proofs=proofs)
-    return rule_story(rule, load_book(), Report("p", "a 'b'"))
+    result = RuleResult(rule, "A turn ends once", Level.MUST, Verdict.FAIL, proofs=proofs)
+    return rule_story(result, load_book(), Report("p", "a 'b'"))
 
 
 def test_verbose_story_names_the_class_of_the_rule() -> None:
@@ -161,6 +167,21 @@ def test_a_story_names_the_command_that_explains_its_requirement(trace: Path) ->
     told = story(trace, (1,))
     assert f"; harness explain {RULE}" in told
     assert "docs/" not in told
+
+
+def test_a_story_shows_the_broken_requirements_first_and_names_the_others(trace: Path) -> None:
+    broken = ("thread-unarchive.restores", "thread-list.cwd")
+    shown = _shown_requirements(story(trace, (1,), rule="list.complete", clauses=broken))
+    assert shown == [*broken]
+    # Without clauses the requirements that name this rule before others are the first ones.
+    told = story(trace, (1,), rule="list.complete")
+    assert _shown_requirements(told)[:2] == ["thread-list.complete", "thread-unarchive.restores"]
+    assert "and thread-list.archived, thread-list.cwd, thread-list.search-term\n" in told
+
+
+def _shown_requirements(told: str) -> list[str]:
+    lines = [line.split() for line in told.splitlines()]
+    return [words[1].rstrip(":") for words in lines if words[:1] == ["requirement"]]
 
 
 def test_a_finding_of_the_run_tells_what_it_means_and_how_to_see_it_again() -> None:

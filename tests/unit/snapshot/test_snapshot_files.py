@@ -1,8 +1,11 @@
 """A snapshot's file: written and read, and what is told of one that is not ours any more."""
 
+from pathlib import Path
+
 import pytest
 
 from harness.report.snapshot.files import Snapshot, SnapshotError, format_snapshot, parse_snapshot
+from harness.report.snapshot.folder import SnapshotFolder
 from harness.report.snapshot.message import Message, Transcript
 from tests.unit.snapshot.lines import ANSWER, ITEM, PLAN, START, STARTED, said
 
@@ -46,8 +49,22 @@ def test_an_edit_by_hand_is_told_with_its_line() -> None:
     assert problem(TEXT.replace(f"{STARTED}\n", ""))[0] == 7
     assert problem(TEXT.replace(f"{STARTED}\n", f"{STARTED}\n{PLAN}\n"))[0] == 8
     assert problem(TEXT + "more\n")[1].startswith("cut off")
-    assert problem(TEXT.replace("\n", "\r\n"))[0] == 1
     assert problem(TEXT.rstrip("\n"))[1].startswith("edited by hand")
+
+
+def test_a_checkout_with_cr_lf_is_read_as_it_was_written() -> None:
+    assert parse_snapshot(TEXT.replace("\n", "\r\n").encode()) == KEPT
+    edited = TEXT.replace('"status": "inProgress"', '"status": "completed"')
+    assert problem(edited.replace("\n", "\r\n")) == problem(edited)
+
+
+def test_git_is_told_to_leave_the_line_ends_and_a_users_own_file_is_kept(tmp_path: Path) -> None:
+    attributes = tmp_path / "kept" / ".gitattributes"
+    SnapshotFolder(tmp_path / "kept").prepare()
+    assert attributes.read_text() == "*.transcript text eol=lf\n"
+    attributes.write_text("* -text\n")
+    SnapshotFolder(tmp_path / "kept").prepare()
+    assert attributes.read_text() == "* -text\n"
 
 
 def test_marks_of_a_merge_are_reported_as_such() -> None:

@@ -2,6 +2,7 @@
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Witness, on_answer, rule
+from harness.judge.rules.shared.known_threads import KnownThread
 from harness.judge.rules.shared.listed_pages import ListMonitor, Pages
 from harness.judge.rules.shared.view_queries import is_failure, request_subject
 from harness.judge.rules.shared.violations import (
@@ -88,7 +89,27 @@ class Complete(ListMonitor):
                 f"they have {ids or 'no thread'}, and no more pages follow",
                 member(thread.start, "thread", "id"),
                 pages.pages[-1].cursor,
+                clauses=_broken_clauses(thread, pages),
             )
+
+
+def _broken_clauses(thread: KnownThread, pages: Pages) -> tuple[str, ...]:
+    """Return the requirements of a list that lacks a thread: on filters, only of those it has."""
+    params = pages.pages[-1].params
+    restored = any(ask.request.method == "thread/unarchive" for ask in thread.exchanges)
+    return (
+        "thread-list.complete",
+        *(("thread-unarchive.restores",) if restored else ()),
+        *(clause for name, clause in _FILTER_CLAUSES.items() if name in params),
+    )
+
+
+_FILTER_CLAUSES = {
+    "modelProviders": "thread-list.model-providers",
+    "archived": "thread-list.archived",
+    "cwd": "thread-list.cwd",
+    "searchTerm": "thread-list.search-term",
+}
 
 
 @rule(
