@@ -16,7 +16,7 @@ from reference_server import VERSION
 from reference_server.config.mcp import McpServer
 from reference_server.mcp.failure import McpFailure
 from reference_server.mcp.wire import MESSAGE_LIMIT, TOO_LARGE, Wire
-from reference_server.model.pool import proxy_for
+from reference_server.model.pool import describe_route, proxy_for
 from reference_server.oauth.bearer import Bearer
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.web import tls_for
@@ -88,7 +88,8 @@ class _Guard(httpx2.AsyncHTTPTransport):
         try:
             response = await self._send_authorized(request)
         except httpx2.TransportError as error:
-            self._reason = f"it cannot be reached: {error or type(error).__name__}"
+            words = str(error) or type(error).__name__
+            self._reason = f"it cannot be reached: {words} ({describe_route(str(request.url))})"
             raise
         except OAuthFailure as error:
             self._reason = f"{error}; {self._advice()}"

@@ -104,7 +104,7 @@ class ModelClient:
         draining = False
         try:
             with anyio.CancelScope(deadline=self._clock() + idle) as limit:
-                answer = await _send(connection, provider, body)
+                answer = await _send(connection, provider, body, self._connections.route)
                 chunks = answer.chunks()
                 try:
                     if answering := answer.headers.get(ANSWERING_MODEL):
@@ -121,7 +121,10 @@ class ModelClient:
             if not draining:
                 await self._connections.give_back(address, connection)
         if limit.cancelled_caught:
-            raise stream_broken(f"nothing was received for {idle:g} s")
+            # A proxy that is dead may take the connection all the same.
+            route = self._connections.route(address)
+            through = f" ({route})" if " through " in route else ""
+            raise stream_broken(f"nothing was received for {idle:g} s{through}")
 
     def _connection(self, address: str) -> ModelConnection:
         try:
@@ -178,7 +181,12 @@ class ModelClient:
         raise stream_broken("the stream ended before response.completed")
 
 
-async def _send(connection: ModelConnection, provider: Provider, body: dict[str, Any]) -> Answer:
+async def _send(
+    connection: ModelConnection,
+    provider: Provider,
+    body: dict[str, Any],
+    route: Callable[[str], str],
+) -> Answer:
     base = (provider.base_url or "").rstrip("/")
     content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
     try:
@@ -190,7 +198,8 @@ async def _send(connection: ModelConnection, provider: Provider, body: dict[str,
                 f"base_url of {brief(provider.id)} is no valid URL; "
                 "special characters of a user name and a password in it must be percent-encoded"
             ) from None
-        raise connection_failed(str(error), retryable=error.retryable) from error
+        words = f"{error} ({route(base)})"
+        raise connection_failed(words, retryable=error.retryable) from error
     if 200 <= answer.status < 300:
         return answer
     text = bytearray()

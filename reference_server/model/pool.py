@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from reference_server.brief import brief
 from reference_server.model.answer import ModelConnection
 from reference_server.model.direct import KEEP_ALIVE_SECONDS, DirectConnection, is_direct
 
@@ -65,6 +66,10 @@ class ConnectionPool:
         """Count the idle connections of an address."""
         return len(self._idle.get(address, []))
 
+    def route(self, address: str) -> str:
+        """Say where the connections to an address lead, for the error of one that failed."""
+        return origin_of(address) if self._transport is not None else describe_route(address)
+
     async def close(self) -> None:
         """Close the idle connections, and from now on each that is given back."""
         self._closed = True
@@ -94,8 +99,8 @@ class ConnectionPool:
             # may quote a part of the proxy's password, which could not be found to be hidden.
             reason = f": {error}" if "@" not in (proxy or "") else ""
             raise BadSetting(
-                f"the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) "
-                f"cannot be used{reason}; it should read like http://host:port"
+                f"the proxy that {proxy_source(address)} names cannot be used{reason}; it should "
+                "read like http://host:port"
             ) from error
 
     def _tls_settings(self) -> "ssl.SSLContext":
@@ -141,6 +146,34 @@ def proxy_for(address: str) -> str | None:
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def proxy_source(address: str) -> str:
+    """Return the environment variable that names the proxy for an address."""
+    scheme = address.partition("://")[0].lower()
+    for wanted in (f"{scheme}_proxy", "all_proxy"):
+        names = [name for name, value in os.environ.items() if name.lower() == wanted and value]
+        if names:
+            # In lower case it counts more (urllib.request.getproxies).
+            return wanted if wanted in names else names[0]
+    return "the system's settings"
+
+
+def describe_route(address: str) -> str:
+    """Say where a connection to an address leads, and through which proxy; without passwords."""
+    proxy = proxy_for(address)
+    if proxy is None:
+        return origin_of(address)
+    source = proxy_source(address)
+    return f"{origin_of(address)} through the proxy {origin_of(proxy)}, from {source}"
+
+
+def origin_of(address: str) -> str:
+    """Return the scheme, host and port of an address."""
+    scheme, separator, rest = address.partition("://")
+    # A password can hold any sign but this one.
+    host = rest.rpartition("@")[2].split("/", 1)[0]
+    return brief(f"{scheme}{separator}{host}")
 
 
 def _check_host(proxy: str) -> None:

@@ -19,7 +19,7 @@ import httpx2
 
 from reference_server import VERSION
 from reference_server.brief import brief
-from reference_server.model.pool import is_secure, proxy_for
+from reference_server.model.pool import describe_route, is_secure, proxy_for
 from reference_server.oauth.credentials import parse_json
 from reference_server.oauth.failure import OAuthFailure
 
@@ -142,10 +142,12 @@ async def send_request(
                     body = b"" if head_only else await _read_body(response, name)
                     return Answer(response.status_code, response.headers, body)
     except TimeoutError:
-        raise OAuthFailure(f"{name} does not answer within {PATIENCE:g} seconds") from None
+        raise OAuthFailure(
+            f"{name} does not answer within {PATIENCE:g} seconds ({describe_route(url)})"
+        ) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         words = one_line(str(error)) or type(error).__name__
-        raise OAuthFailure(f"{name} cannot be reached: {words}") from None
+        raise OAuthFailure(f"{name} cannot be reached: {words} ({describe_route(url)})") from None
 
 
 def _transport(url: str) -> httpx2.AsyncHTTPTransport:

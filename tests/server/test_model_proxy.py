@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 from model_side import ModelSide, over_a_socket, says
 
@@ -11,7 +12,7 @@ from reference_server.config.model import Provider
 from reference_server.model.client import ModelClient
 from reference_server.model.errors import ModelError
 from reference_server.model.events import ModelEvent
-from reference_server.model.pool import proxy_for
+from reference_server.model.pool import describe_route, proxy_for
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -71,7 +72,7 @@ async def test_a_call_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
     assert events
 
 
-async def failure(**fields: Any) -> ModelError:
+async def failure(*, retryable: bool = False, **fields: Any) -> ModelError:
     """What a call says that cannot be made; nothing listens anywhere."""
     given: dict[str, Any] = {"base_url": "http://127.0.0.1:1/v1", **fields}
     found: list[ModelError] = []
@@ -82,7 +83,7 @@ async def failure(**fields: Any) -> ModelError:
         except ModelError as error:
             found.append(error)
         await client.close()
-    assert [error.retryable for error in found] == [False]
+    assert [error.retryable for error in found] == [retryable]
     return found[0]
 
 
@@ -151,3 +152,45 @@ async def test_a_key_that_no_header_can_hold_is_said_so_and_not_shown(key: str) 
     assert error.info == "Unauthorized"
     assert "PROVIDER_API_KEY" in error.details
     assert "secr" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("environment", "route"),
+    [
+        ({}, "http://127.0.0.1:1"),
+        ({"no_proxy": "*", "HTTP_PROXY": "http://127.0.0.1:2"}, "http://127.0.0.1:1"),
+        (
+            {"HTTP_PROXY": "http://me:sec/ret@127.0.0.1:2/x"},
+            "http://127.0.0.1:1 through the proxy http://127.0.0.1:2, from HTTP_PROXY",
+        ),
+        (
+            {"http_proxy": "127.0.0.1:2", "HTTP_PROXY": "http://127.0.0.1:3"},
+            "http://127.0.0.1:1 through the proxy http://127.0.0.1:2, from http_proxy",
+        ),
+        (
+            {"ALL_PROXY": "http://127.0.0.1:2", "HTTPS_PROXY": "http://127.0.0.1:3"},
+            "http://127.0.0.1:1 through the proxy http://127.0.0.1:2, from ALL_PROXY",
+        ),
+    ],
+)
+@pytest.mark.socket
+async def test_connection_that_failed_names_address_proxy_and_variable(
+    environment: dict[str, str], route: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = describe_route("http://user:pass@127.0.0.1:1/v1")
+    assert found == route
+    if "sec/ret" not in str(environment):
+        details = (await failure(retryable=True)).details
+        assert details.endswith(f"({route})")
+
+
+@pytest.mark.socket
+async def test_proxy_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        found = await failure(retryable=True, stream_idle_timeout_ms=50)
+    assert found.details.endswith(f"through the proxy http://127.0.0.1:{port}, from HTTP_PROXY)")
