@@ -1,12 +1,15 @@
 """`agent exec`: one turn, whose events go to standard output."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -58,6 +61,7 @@ from reference_server.cli.surroundings import (
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError
 from reference_server.recovery import recover
+from reference_server.safe_files import make_private
 from reference_server.terminal_escapes import escape_controls
 
 if TYPE_CHECKING:
@@ -127,13 +131,27 @@ def _run(options: Options) -> int:
             "agent exec: there is no prompt; give it as the argument or on standard input"
         )
     hide_secrets_in_log(config)
-    recover(home)
-    terminal = os.isatty(1)
-    output = claim_output()
-    sink = _sink(options, job.cwd, output, terminal=terminal)
-    if file is not None:
-        sink = LastMessageSink(sink, file)
-    return anyio.run(_play, home, job, sink, output, model_transport)
+    with contextlib.ExitStack() as stack:
+        if options.ephemeral and not _can_write(home):
+            # The thread leaves nothing there; only counters and locks need a place meanwhile.
+            state = stack.enter_context(tempfile.TemporaryDirectory(prefix="agent-exec-"))
+            home = replace(home, state=Path(state))
+        recover(home)
+        terminal = os.isatty(1)
+        output = claim_output()
+        sink = _sink(options, job.cwd, output, terminal=terminal)
+        if file is not None:
+            sink = LastMessageSink(sink, file)
+        return anyio.run(_play, home, job, sink, output, model_transport)
+
+
+def _can_write(home: Home) -> bool:
+    """Return whether the home can be written; one that is missing is made."""
+    try:
+        make_private(home.root)
+    except OSError:
+        return False
+    return os.access(home.root, os.W_OK | os.X_OK)
 
 
 def _sink(options: Options, folder: str, output: Stream, *, terminal: bool) -> Sink:

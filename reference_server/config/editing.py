@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from reference_server.config.text import CONFIG_LIMIT, ConfigTextError, read_text
+from reference_server.config.text import BYTE_ORDER_MARK, CONFIG_LIMIT, ConfigTextError, read_text
 from reference_server.patch.attributes import copy_attributes
 from reference_server.safe_files import lock, make_private, open_regular
 
@@ -59,12 +59,13 @@ def _try_change(file: Path, edit: Callable[[str], str]) -> bool:
     """Make the change; False if the file has changed meanwhile."""
     try:
         before = os.stat(file)
-        text = read_text(file)
+        text = read_text(file, keep_mark=True)
     except FileNotFoundError:
         before, text = None, ""
     except ConfigTextError as error:
         raise Unwritable(f"{file}: {error}") from None
-    new_text = edit(text)
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+    new_text = mark + edit(text.removeprefix(mark))
     return new_text == text or _replace(file, new_text, before)
 
 

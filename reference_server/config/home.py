@@ -9,9 +9,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """`AGENT_HOME`, or `~/.agent`."""
+    """`AGENT_HOME`, or `~/.agent`.
+
+    `state`: the folder of what a running server writes beside threads, if not the home itself.
+    """
 
     root: Path
+    state: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Home":
@@ -59,14 +63,14 @@ class Home:
     @property
     def counters(self) -> Path:
         """The last thread and turn number handed out."""
-        return self.root / "counters"
+        return (self.state or self.root) / "counters"
 
     @property
     def servers(self) -> Path:
         """Locks of the running servers of this home, and journals of patches under way."""
-        return self.root / "servers"
+        return (self.state or self.root) / "servers"
 
     @property
     def claims(self) -> Path:
         """Return the file in which running servers mark the threads that they have open."""
-        return self.root / "threads.lock"
+        return (self.state or self.root) / "threads.lock"

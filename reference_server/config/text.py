@@ -5,7 +5,6 @@ A pipe or a device is never opened: reading it could last for ever.
 
 import os
 import stat
-from codecs import BOM_UTF8
 from pathlib import Path
 
 CONFIG_LIMIT = 1024 * 1024
@@ -16,9 +15,14 @@ class ConfigTextError(Exception):
     """The file holds no text that can be settings; str() says why, and what to do."""
 
 
-def read_text(file: Path) -> str:
+BYTE_ORDER_MARK = "\ufeff"
+"""How editors of Windows let a file begin; it is no part of the settings."""
+
+
+def read_text(file: Path, *, keep_mark: bool = False) -> str:
     """Return the text with its line ends as they are; a link is followed.
 
+    A byte order mark at its beginning is left out, unless it is to be kept.
     Raises ConfigTextError, and OSError (FileNotFoundError where no file is, nor a link to none).
     """
     _check_regular(os.stat(file))
@@ -29,10 +33,9 @@ def read_text(file: Path) -> str:
         content = file_object.read(CONFIG_LIMIT + 1)
     if len(content) > CONFIG_LIMIT:
         raise ConfigTextError(f"is larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
-    if content.startswith(BOM_UTF8):
-        raise ConfigTextError("begins with a byte order mark; save it without")
     try:
-        return content.decode()
+        text = content.decode()
+        return text if keep_mark else text.removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError:
         raise ConfigTextError("is not UTF-8; save it in that encoding") from None
 

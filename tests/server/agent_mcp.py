@@ -30,7 +30,7 @@ class Home:
 
     def servers(self) -> dict[str, Any]:
         """What the file says of servers."""
-        return tomllib.loads(self.config.read_text("utf-8")).get("mcp_servers", {})
+        return tomllib.loads(self.config.read_text("utf-8-sig")).get("mcp_servers", {})
 
     def command(self, *words: str) -> list[str]:
         return [str(COMMANDS / "agent"), "mcp", *words]

@@ -47,11 +47,6 @@ def no_text(home: Home) -> str:
     return "{file}:1:1: is not UTF-8; save it in that encoding"
 
 
-def a_marked_text(home: Home) -> str:
-    home.write("\ufeffa = 1\n")
-    return "{file}:1:1: begins with a byte order mark; save it without"
-
-
 def a_huge_one(home: Home) -> str:
     home.write("a = 1\n")
     os.truncate(home.config, 1 << 36)
@@ -83,7 +78,6 @@ def a_home_that_is_a_file(home: Home) -> str:
             a_device,
             a_circle,
             no_text,
-            a_marked_text,
             a_huge_one,
             no_toml,
             no_table,
@@ -248,3 +242,15 @@ def test_an_output_that_lacks_letters_gets_others_in_their_place(home: Home) -> 
 def test_in_any_locale_names_are_what_they_are(home: Home) -> None:
     assert piped(home, "agent mcp add x -- é", LC_ALL="C").status == 0
     assert home.servers()["x"]["transport"]["command"] == "é"
+
+
+def test_byte_order_mark_is_read_over_and_kept(home: Home) -> None:
+    home.write("\ufeff[mcp_servers.x]\ncommand = 'c'\n")
+    assert "\nx  " in home.call("list").out
+    assert home.call("add", "y", "--", "d").status == 0
+    assert list(home.servers()) == ["x", "y"]
+    assert home.config.read_bytes().startswith(b"\xef\xbb\xbf[mcp_servers.x]")
+    assert home.call("remove", "x").status == home.call("remove", "y").status == 0
+    assert home.config.read_bytes().startswith(b"\xef\xbb\xbf")
+    home.write("\ufeffmodel = 'm'\n[mcp_servers.x]\ncomand = 'c'\n")
+    assert ":3:1: there is no key `comand`" in home.call("list").err

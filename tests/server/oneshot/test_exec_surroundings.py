@@ -145,3 +145,18 @@ def test_a_folder_gives_no_mcp_server_its_program(agent: Agent, entry: str) -> N
     assert ran.status == 0
     assert "The MCP server thing is not there" in ran.items[0]["message"]
     assert not (agent.cwd / "escaped").exists()
+
+
+def test_ephemeral_run_needs_no_home_that_can_be_written(agent: Agent) -> None:
+    temporary = agent.folder / "tmp"
+    temporary.mkdir()
+    # Nobody can make a folder there, root neither.
+    surroundings = {"AGENT_HOME": "/proc/agent-home", "TMPDIR": str(temporary)}
+    words = (*JSON, "--scenario", scenario(agent.folder, SAYS_HELLO))
+    ran = agent.run(*words, "--ephemeral", stdin=b"hi", env=surroundings)
+    assert ran.status == 0, ran.err
+    assert ran.types[-1] == "turn.completed"
+    assert list(temporary.iterdir()) == []
+    kept = agent.run(*words, stdin=b"hi", env=surroundings)
+    assert kept.status == 1
+    assert "/proc/agent-home" in kept.err
