@@ -73,7 +73,7 @@ attacks: $(STAMP) sandbox ## what a hostile model or client tries on the referen
 	@$(BIN)/python -m pytest -q -n 4 -m attacks tests/server
 
 runs: $(STAMP) sandbox ## whole runs: servers that hang, flood or lose things; workers; interrupts
-	@$(BIN)/python -m pytest -q -n 4 -m runs tests/conformance tests/cli tests/docs
+	@$(BIN)/python -m pytest -q -n 4 -m runs tests/conformance tests/cli tests/docs tests/golden
 
 wheel: $(STAMP) sandbox ## every command and every page for users, with the wheel alone
 	@$(BIN)/python -m pytest -q -n 4 -m wheel tests/wheel

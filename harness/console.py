@@ -60,7 +60,8 @@ def guard_output(*, exits: bool) -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(output),
         encoding=out.encoding,
-        errors=out.errors,
+        # A folder's name, or a locale without the character, costs no line of a report.
+        errors="backslashreplace",
         line_buffering=os.isatty(1),
     )
 

@@ -27,6 +27,7 @@ from harness.cli.commands.output_files import (
     JsonOption,
     MarkdownOption,
     check_targets,
+    say,
     write_json,
     write_results,
 )
@@ -175,7 +176,7 @@ def doctor(
     with interruption.defer_signals():
         for check_ in examine(config, interruption):
             if json != STANDARD_OUTPUT:
-                typer.echo(str(check_))
+                say(str(check_))
             checks.append(check_)
     healthy = all(check_.good is not False for check_ in checks)
     if json:
@@ -354,9 +355,9 @@ def from_trace(
             typer.echo(new_scenario.text, nl=False)
             return
         path = write_scenario(new_scenario, output, force=force)
-    typer.echo(f"{path} written; play it: harness run {path} {new_scenario.played_by}")
+    say(f"{path} written; play it: harness run {path} {new_scenario.played_by}")
     for note in new_scenario.notes:
-        typer.echo(f"  - {note}")
+        say(f"  - {note}")
 
 
 @scenario.command()

@@ -21,6 +21,14 @@ from harness.trace.recorder import Recorder, TraceFull
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
+def _encode(message: dict[str, Any]) -> bytes:
+    try:
+        return _ENCODER.encode(message).encode()
+    except UnicodeEncodeError:
+        # It repeats half of a surrogate pair, such as the id of a server's request.
+        return json.dumps(message).encode()
+
+
 class Peer:
     """A connected client. Run `pump` in a task group; it ends when the connection does.
 
@@ -144,7 +152,7 @@ class Peer:
         return frame
 
     async def _send(self, message: dict[str, Any], *, deliberate: bool = False) -> Frame:
-        raw = _ENCODER.encode(message).encode()
+        raw = _encode(message)
         # Recorded first: an answer can arrive before the write returns.
         frame = self._record(raw, deliberate=deliberate)
         await self._write(raw, is_message=True)

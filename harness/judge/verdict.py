@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn
 
+from harness.protocol.escapes import visible, visible_lines
+
+# Characters kept of each text of a row: a server may send a name of megabytes.
+MAX_TEXT_CHARACTERS = 2000
+
 
 class Level(StrEnum):
     """The weight of a violation (design: "Levels come from the basis")."""
@@ -61,6 +66,8 @@ class Row:
     `places` are the members in these frames that it is about; empty if it is about whole messages,
     such as one that is missing. `clauses` are the requirements that a violation breaks; empty for
     all of its rule.
+
+    Its texts quote messages: they are short, and nothing in them acts on a terminal.
     """
 
     rule: str
@@ -72,3 +79,17 @@ class Row:
     actual: str = ""
     clauses: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Shorten and escape the texts."""
+        # The traceback of a rule that crashed has several lines.
+        escape = visible_lines if self.verdict is Verdict.ERROR else visible
+        for name in ("subject", "expected", "actual"):
+            text: str = getattr(self, name)
+            if len(text) > MAX_TEXT_CHARACTERS or not text.isprintable():
+                short = text if len(text) <= MAX_TEXT_CHARACTERS else _shorten(text)
+                object.__setattr__(self, name, escape(short))
+
+
+def _shorten(text: str) -> str:
+    return f"{text[: MAX_TEXT_CHARACTERS - 1]}…"

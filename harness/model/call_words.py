@@ -11,8 +11,8 @@ from harness.model.performance import MissingTool
 from harness.model.script import ModelStep
 from harness.model.tool_parts import DynamicCall, McpCall, Patch, Run, UpdatePlan, ViewImage
 from harness.model.tools import intent_of, profile_lines
+from harness.protocol.escapes import visible
 from harness.protocol.values import arr, obj, text
-from harness.trace.excerpt import visible
 
 # At most this many characters of a text, and names of tools, are shown.
 MAX_TEXT_WIDTH, MAX_TOOL_NAMES = 100, 12

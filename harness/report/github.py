@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.judge.verdict import Level, Verdict
+from harness.protocol.escapes import visible
 from harness.report.results.report import Report, gravest_level
 from harness.report.story import proof_line
 from harness.report.terminal import rule_line
@@ -50,7 +51,7 @@ def command(name: str, message: str, properties: Mapping[str, str]) -> str:
 
 
 def _escape_data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _escape_property(text: str) -> str:

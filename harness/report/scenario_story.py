@@ -1,6 +1,7 @@
 """The story of a scenario that did not pass: its findings, the last messages, how to repeat it."""
 
 from harness.judge.verdict import Level, Verdict
+from harness.protocol.escapes import visible_lines
 from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.report.results.rerun_command import (
     Programs,
@@ -49,7 +50,7 @@ class Stories:
             [scenario_argument(outcome.path, outcome.id)],
             race=outcome.race,
         )
-        return "\n".join([*lines, "", f"repeat    {again}"])
+        return visible_lines("\n".join([*lines, "", f"repeat    {again}"]))
 
     def tell_race(self, outcome: RaceOutcome) -> str:
         """Return the story of a race that failed."""
@@ -79,7 +80,7 @@ def scenario_story(outcome: ScenarioOutcome, programs: Programs) -> str:
     again = replay_command(programs, [surface], [path], race=outcome.race)
     lines += ["", f"repeat    {again}"]
     lines += reproduction(outcome.trace, programs.target, surface) if outcome.trace else []
-    return "\n".join(lines)
+    return visible_lines("\n".join(lines))
 
 
 def _finding_lines(outcome: ScenarioOutcome) -> list[str]:
@@ -110,7 +111,7 @@ def race_story(outcome: RaceOutcome, programs: Programs) -> str:
         if placement.verdict in (Verdict.FAIL, Verdict.ERROR)
     ]
     if not failed:
-        return f"{outcome.id}: {outcome.reason}"
+        return visible_lines(f"{outcome.id}: {outcome.reason}")
     lines = [
         f"{outcome.id}: {outcome.title}",
         f"{len(failed)} of {len(outcome.placements)} placement(s) of {outcome.action} fail",

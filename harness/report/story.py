@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness.judge.rules.discovery import class_place, every_rule
 from harness.judge.verdict import Verdict
+from harness.protocol.escapes import visible_lines
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.findings import finding_kinds
 from harness.report.results.report import Issue, Proof, Report, RuleResult
@@ -44,7 +45,7 @@ def rule_story(rule: RuleResult, book: Book, report: Report, *, verbose: bool = 
     if len(proofs) > 1:
         lines += ["", f"{len(proofs) - 1} more violation(s) of this rule:"]
         lines += [f"  {p.scenario}: {p.row.subject}: {p.row.actual}" for p in proofs[1:6]]
-    return "\n".join(lines)
+    return visible_lines("\n".join(lines))
 
 
 def issue_story(issue: Issue) -> str:
@@ -53,7 +54,7 @@ def issue_story(issue: Issue) -> str:
     lines = [f"{issue.id}: {issue.message}", *issue.paste.splitlines(), ""]
     lines += [f"means     {kind.means}; harness explain {issue.id}"] if kind else []
     lines += [f"repeat    {issue.repeat}"] if issue.repeat else []
-    return "\n".join(lines).rstrip()
+    return visible_lines("\n".join(lines).rstrip())
 
 
 def _requirement_lines(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterator[str]:

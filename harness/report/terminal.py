@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.judge.verdict import Level, Verdict
+from harness.protocol.escapes import visible
 from harness.protocol.spec.book import Book
 from harness.report.requirements import judged_requirements
 from harness.report.results.report import (
@@ -24,11 +25,15 @@ WIDTH = 100
 def summary(
     report: Report, book: Book, *, names: bool = False, whole: bool = False
 ) -> Iterator[str]:
-    """Yield the lines of the summary.
+    """Return the lines of the summary.
 
     With `names` each rule that was not judged is named. Without, a few are; many are counted, by
     their areas if the run is `whole`, since only then is every gap worth a look.
     """
+    return map(visible, _summary_lines(report, book, names=names, whole=whole))
+
+
+def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> Iterator[str]:
     yield _rule_counts_line(report)
     if report.scenarios or not report.races:
         yield _scenario_counts_line(report)

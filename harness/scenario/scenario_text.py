@@ -1,12 +1,15 @@
 """A generated scenario as the text of a file, to read or to start a new one from."""
 
+import re
 from typing import Any
 
 import yaml
 
+from harness.protocol.escapes import visible_lines
 from harness.scenario.yaml12 import plain_scalar
 
 _WIDTH = 100
+_UNPRINTABLE = re.compile(r"[^ -~\n]")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -21,8 +24,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    # YAML has no escape for half of a surrogate pair: it becomes the words of one.
+    value = value.encode("utf-8", "backslashreplace").decode()
     style = "|" if value.count("\n") > 1 and value.endswith("\n") else None
-    if style is None and ("\n" in value or plain_scalar(value) != value):
+    is_odd = not value.replace("\n", "").isprintable()
+    if is_odd or (style is None and ("\n" in value or plain_scalar(value) != value)):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)  # pyright: ignore[reportUnknownMemberType]
 
@@ -43,4 +49,16 @@ def scenario_text(value: dict[str, Any], origin: str, *, short: bool = False) ->
         width=_WIDTH,
         default_flow_style=None if short else False,
     )
-    return f"# {origin}\n{body}"
+    # What is not printable stands in double quotes; YAML would leave bidirectional marks there.
+    body = _UNPRINTABLE.sub(_escape, body)
+    comment = visible_lines(f"# {origin}").split("\n")
+    head = "\n".join(line if line.startswith("#") else f"# {line}" for line in comment)
+    return f"{head}\n{body}"
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from harness.protocol.escapes import visible
 from harness.protocol.values import Path
 
 HEAD_CHARACTERS: Final = 64
@@ -49,7 +50,7 @@ def excerpt(line: str, spots: Sequence[Spot] = (), limit: int = 240) -> str:
 
     If no spot is found, the middle is left out.
     """
-    if len(visible(line)) <= limit:
+    if len(line) <= limit and len(visible(line)) <= limit:
         return visible(line)
     windows = [window for spot in spots for window in _windows(line, spot, limit, len(spots))]
     if not windows:
@@ -73,11 +74,6 @@ def locate(line: str, path: Path) -> Span | None:
     except (ValueError, IndexError, RecursionError):
         return None
     return Span(key, start, end)
-
-
-def visible(line: str) -> str:
-    """Escape a line for a terminal: control characters and line breaks."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
 def _windows(line: str, spot: Spot, limit: int, count: int) -> Iterable[tuple[int, int]]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from harness.protocol.escapes import visible
 from harness.protocol.values import MISSING, obj, text
-from harness.trace.excerpt import Spot, excerpt, visible
+from harness.trace.excerpt import Spot, excerpt
 
 
 class Direction(StrEnum):

@@ -7,8 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-import typer
-
+from harness.cli.commands import output_files
 from harness.cli.commands.check_clients import ClientCheck, check_client
 from harness.cli.commands.output_files import STANDARD_OUTPUT, check_targets, write_json
 from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, check_trace, count_words
@@ -37,7 +36,7 @@ def check_files(
     settled: bool = False,
     side: Sides = Sides.SERVER,
     json_target: str = "",
-    say: Callable[[str], None] = typer.echo,
+    say: Callable[[str], None] = output_files.say,
 ) -> int:
     """Judge each readable file, print its findings and return the exit status.
 
@@ -127,4 +126,4 @@ def _total_line(by_file: Sequence[Sequence[TraceCheck | ClientCheck]], unread: i
 
 
 def _complain(words: str) -> None:
-    typer.echo(f"harness: {words}", err=True)
+    output_files.say(f"harness: {words}", err=True)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.commands.output_files import say
 from harness.cli.commands.run_commands import exit_on_error
 
 
@@ -42,6 +43,6 @@ def connect(
             model_port=model_port,
             scale=timeout_scale,
             write=typer.echo,
-            complain=lambda line: typer.echo(f"harness: {line}", err=True),
+            complain=lambda line: say(f"harness: {line}", err=True),
         )
     raise typer.Exit(status)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.commands.output_files import JsonOption, write_results
+from harness.cli.commands.output_files import JsonOption, say, write_results
 from harness.cli.commands.run_commands import exit_on_error
 
 if TYPE_CHECKING:
@@ -58,10 +58,12 @@ def faulty(
             from harness.cli.commands import faulty_sockets
 
             def of_client(number: int) -> "FaultChain":
-                def say(line: str) -> None:
+                def say_of_client(line: str) -> None:
                     _say(line.replace("faulty: ", f"faulty: client {number}: ", 1))
 
-                return build_chain(fault or (), scenario=scenario, after=after, once=once, say=say)
+                return build_chain(
+                    fault or (), scenario=scenario, after=after, once=once, say=say_of_client
+                )
 
             status = faulty_sockets.listen(listen, server or (), of_client, quiet, _say)
         else:
@@ -73,4 +75,4 @@ def faulty(
 def _say(line: str) -> None:
     # If nobody reads standard error, the conversation still goes on.
     with contextlib.suppress(OSError, ValueError):
-        typer.echo(line, err=True)
+        say(line, err=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.output_files import JsonOption, check_targets, write_results
+from harness.cli.commands.output_files import JsonOption, check_targets, say, write_results
 from harness.cli.commands.run_commands import exit_on_error
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
@@ -62,7 +62,7 @@ def fuzz(
         try:
             result = fuzz(config, bounds, failures, interruption)
         except TargetError as failed:
-            typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
+            say(f"harness: {failed}; ask harness doctor what to do", err=True)
             raise typer.Exit(1) from None
         words = target_words(config)
         write_results(
@@ -101,7 +101,7 @@ def replay(
     try:
         result = play_again(config, replayed_case, interruption)
     except TargetError as failed:
-        typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
+        say(f"harness: {failed}; ask harness doctor what to do", err=True)
         raise typer.Exit(1) from None
     if result.interrupted_by:
         typer.echo(f"interrupted ({result.interrupted_by}): whether it is fixed is not known")

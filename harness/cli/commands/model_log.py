@@ -13,9 +13,9 @@ from harness.model.call_words import (
     tool_names,
 )
 from harness.model.conversations import Conversation, ServedCall
+from harness.protocol.escapes import visible
 from harness.protocol.values import text
 from harness.scenario.model_script import ModelScript
-from harness.trace.excerpt import visible
 
 Say = Callable[[str], None]
 

@@ -7,6 +7,7 @@ import typer
 
 from harness.cli.commands.output_files import JsonOption
 from harness.cli.commands.run_commands import exit_on_error
+from harness.protocol.escapes import visible_lines
 
 
 def model(
@@ -41,10 +42,10 @@ def model(
     aside = json == "-"
 
     def say(line: str) -> None:
-        typer.echo(line, err=aside)
+        typer.echo(visible_lines(line), err=aside)
 
     def warn(line: str) -> None:
-        typer.secho(line, err=aside, fg=typer.colors.RED)
+        typer.secho(visible_lines(line), err=aside, fg=typer.colors.RED)
 
     options = ModelOptions(script, host, port, once, loop, open_gates, target)
     with exit_on_error(), report_file("" if aside else json) as write:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption
+from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, say
 from harness.cli.commands.run_commands import exit_on_error
 
 
@@ -40,6 +40,6 @@ def mutate(
             sample=sample,
             workers=workers,
             json_target=json,
-            say=partial(typer.echo, err=json == STANDARD_OUTPUT),
+            say=partial(say, err=json == STANDARD_OUTPUT),
         )
     raise typer.Exit(status)

@@ -3,7 +3,6 @@
 `-` is standard output, in place of the text that the command prints otherwise.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from harness.errors import UsageError
+from harness.protocol.escapes import json_text, visible_lines
 
 STANDARD_OUTPUT: Final = "-"
 METAVAR: Final = "FILE|-"
@@ -23,6 +23,11 @@ JsonOption = Annotated[
 MarkdownOption = Annotated[
     str, typer.Option("--markdown", metavar=METAVAR, help="as Markdown; - for standard output")
 ]
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines that may quote a server, a client or a folder's name."""
+    typer.echo(visible_lines(text), err=err)
 
 
 def write_results(
@@ -41,10 +46,10 @@ def write_results(
     if json_target:
         write_json(results(), json_target)
     if markdown_target:
-        _write("--markdown", "\n".join(markdown()) + "\n", markdown_target)
+        _write("--markdown", visible_lines("\n".join(markdown()) + "\n"), markdown_target)
     if STANDARD_OUTPUT not in (json_target, markdown_target):
         for line in text():
-            typer.echo(line)
+            say(line)
 
 
 def check_targets(json_target: str, markdown_target: str = "") -> None:
@@ -63,7 +68,7 @@ def check_targets(json_target: str, markdown_target: str = "") -> None:
 
 def write_json(value: Any, target: str) -> None:
     """Write a value to a file or to standard output. Raises `UsageError` if it cannot."""
-    _write("--json", json.dumps(value, indent=1) + "\n", target)
+    _write("--json", json_text(value, indent=1) + "\n", target)
 
 
 def _write(option: str, text: str, target: str) -> None:

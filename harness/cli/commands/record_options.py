@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.commands.output_files import say
 from harness.cli.commands.run_commands import exit_on_error
 
 _SERVER = "the server, or the agent, and its arguments, behind --"
@@ -81,4 +82,4 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _say(line: str) -> None:
     # If nobody reads standard error, the session still goes on.
     with contextlib.suppress(OSError, ValueError):
-        typer.echo(f"record: {line}", err=True)
+        say(f"record: {line}", err=True)

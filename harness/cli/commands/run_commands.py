@@ -1,11 +1,12 @@
 """Commands of `harness` that read recorded runs, and the one-line form of user errors."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from harness.cli.commands.output_files import JsonOption, MarkdownOption, write_results
+from harness.cli.commands.output_files import JsonOption, MarkdownOption, say, write_results
 
 _RUN = "a JSON report, a name in .harness/reports, last, or previous"
 
@@ -20,10 +21,10 @@ class exit_on_error:
         from harness.errors import UsageError
 
         if isinstance(error, OSError) and error.filename is not None:
-            typer.echo(f"harness: {error.filename}: {error.strerror}", err=True)
+            say(f"harness: {os.fsdecode(error.filename)}: {error.strerror}", err=True)
             raise typer.Exit(2) from error
         if isinstance(error, UsageError | OSError):
-            typer.echo(f"harness: {error}", err=True)
+            say(f"harness: {error}", err=True)
             raise typer.Exit(2) from error
 
 
@@ -44,7 +45,7 @@ def status(
         write_results(lambda: lines, json_target=json, results=lambda: to_plain(targets))
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
-            output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            output.write_text("\n".join(lines) + "\n", "utf-8", "backslashreplace")
 
 
 def compare(

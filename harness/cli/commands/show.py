@@ -14,12 +14,13 @@ from harness.cli.commands.trace_gaps import Gap, events_of, find_gaps
 from harness.client.target.profile import Profile, builtin_names, load_profile
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
+from harness.protocol.escapes import visible
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import MISSING, read_path
 from harness.report.results.baseline import reason_of
 from harness.report.wire_lines import CONTEXT_FRAMES, MAX_MESSAGE_CHARACTERS
 from harness.trace.correlation import Correlation
-from harness.trace.excerpt import Spot, visible
+from harness.trace.excerpt import Spot
 from harness.trace.foreign import load_any
 from harness.trace.frame import Direction, Frame, Kind, Origin
 from harness.trace.mark_rows import to_row
@@ -66,8 +67,8 @@ class Shown:
         """Yield the lines to print."""
         header = self.trace.header
         if self.message is None:
-            yield f"target {header.target or '?'}, profile {header.profile or '?'}, " + (
-                header.scenario
+            yield visible(
+                f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
             )
             if header.faults:
                 yield (
@@ -80,12 +81,11 @@ class Shown:
         for event in events_of(self.trace):
             gap = gaps.get(id(event))
             if gap is not None:
-                yield self._paint(f"              ⋯ {gap}", "cyan")
+                yield self._paint(visible(f"              ⋯ {gap}"), "cyan")
             if isinstance(event, Mark):
                 if self._shows_mark(event):
-                    yield self._paint(
-                        f"    {event.at * 1000:9.1f} · {event.kind} {to_row(event.body)}", "dim"
-                    )
+                    line = f"    {event.at * 1000:9.1f} · {event.kind} {to_row(event.body)}"
+                    yield self._paint(visible(line[:MAX_REQUESTED_CHARACTERS]), "dim")
             elif event.seq in chosen:
                 yield self._frame_line(event)
                 yield from map(self._violation_line, last_frame_of.get(event.seq, ()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.commands import run_commands
-from harness.cli.commands.output_files import METAVAR, JsonOption, write_results
+from harness.cli.commands.output_files import METAVAR, JsonOption, say, write_results
 
 if TYPE_CHECKING:
     from harness.report.snapshot.folder import SnapshotFolder, WaitingSnapshot
@@ -81,9 +81,7 @@ def list_(folder: FolderArgument, names: Names = None, *, json: JsonOption = "")
             ],
         )
     if bad:
-        typer.echo(
-            f"{bad} cannot be read: play the scenario with --snapshots, and review", err=True
-        )
+        say(f"{bad} cannot be read: play the scenario with --snapshots, and review", err=True)
         raise typer.Exit(2)
 
 
@@ -164,12 +162,12 @@ def _list_waiting(chosen: _Selection) -> int:
 
     waiting = chosen.pending_snapshots
     for snapshot in waiting:
-        typer.echo(f"{snapshot.state} {snapshot.name}: {headline(describe_snapshot(snapshot))}")
+        say(f"{snapshot.state} {snapshot.name}: {headline(describe_snapshot(snapshot))}")
     if waiting:
-        typer.echo(f"{len(waiting)} wait for review: {count_by_state(waiting)}")
+        say(f"{len(waiting)} wait for review: {count_by_state(waiting)}")
         return 1
     of_these = "of these " if chosen.words else ""
-    typer.echo(
+    say(
         f"{of_these}nothing waits for review: {len(chosen.accepted_names)} snapshot(s) are accepted"
     )
     return 0
@@ -181,23 +179,23 @@ def _decide(chosen: _Selection, accept: bool, reject: bool, remove_unused: bool)
     folder, status = chosen.folder, 0
     for word in chosen.words:
         if not any(_matches(snapshot.name, [word]) for snapshot in chosen.pending_snapshots):
-            typer.echo(f"{word} does not wait for review: it is accepted, and stays as it is")
+            say(f"{word} does not wait for review: it is accepted, and stays as it is")
     for snapshot in chosen.pending_snapshots:
         if snapshot.state is State.UNUSED:
             if remove_unused:
                 folder.accept(snapshot)
-                typer.echo(f"removed {snapshot.name}")
+                say(f"removed {snapshot.name}")
         elif accept and snapshot.state is State.DAMAGED:
-            typer.echo(f"{snapshot.name}: {snapshot.problem}", err=True)
+            say(f"{snapshot.name}: {snapshot.problem}", err=True)
             status = 1
         elif accept:
             folder.accept(snapshot)
-            typer.echo(f"accepted {snapshot.name}")
+            say(f"accepted {snapshot.name}")
         elif reject and (
             snapshot.state is not State.DAMAGED or snapshot.accepted_snapshot is not None
         ):
             folder.reject(snapshot)
-            typer.echo(f"rejected {snapshot.name}")
+            say(f"rejected {snapshot.name}")
     remaining = {snapshot.name for snapshot in folder.waiting_snapshots()}
     chosen_remaining = remaining & {snapshot.name for snapshot in chosen.pending_snapshots}
     others_words = (
@@ -206,9 +204,9 @@ def _decide(chosen: _Selection, accept: bool, reject: bool, remove_unused: bool)
         else ""
     )
     if not chosen_remaining and remaining:
-        typer.echo(f"of these nothing waits for review, {len(remaining)} other(s) do")
+        say(f"of these nothing waits for review, {len(remaining)} other(s) do")
     else:
-        typer.echo(
+        say(
             f"{len(chosen_remaining)} wait for review{others_words}"
             if remaining
             else "nothing waits for review"
@@ -230,7 +228,7 @@ def _review(chosen: _Selection) -> None:
         return
     with keys(sys.stdin.fileno()) as key:
         summary_line = Review(chosen.folder, key).run(chosen.pending_snapshots)
-    typer.echo(summary_line)
+    say(summary_line)
 
 
 def _print_all(chosen: _Selection) -> None:
@@ -241,10 +239,10 @@ def _print_all(chosen: _Selection) -> None:
     folder, waiting = chosen.folder, chosen.pending_snapshots
     for snapshot in waiting:
         if snapshot.accepted_snapshot is not None and snapshot.pending_snapshot is not None:
-            typer.echo(f"--- {folder.accepted_file(snapshot.target, snapshot.scenario)}")
-            typer.echo(f"+++ {folder.pending_file(snapshot.target, snapshot.scenario)}")
+            say(f"--- {folder.accepted_file(snapshot.target, snapshot.scenario)}")
+            say(f"+++ {folder.pending_file(snapshot.target, snapshot.scenario)}")
             for line in unified_lines(difference_lines(snapshot)):
-                typer.echo(line)
+                say(line)
     _list_waiting(chosen)
     if waiting:
-        typer.echo("to decide: --accept-all or --reject-all, of some by their NAMES; or a terminal")
+        say("to decide: --accept-all or --reject-all, of some by their NAMES; or a terminal")

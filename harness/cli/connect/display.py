@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from harness.judge.verdict import Row, Verdict
+from harness.protocol.escapes import visible, visible_lines
 from harness.protocol.spec.book import Book
-from harness.protocol.values import obj, text
-from harness.trace.excerpt import visible
+from harness.protocol.values import MISSING, obj, text
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Trace
 
@@ -96,12 +96,12 @@ class Display:
     def note(self, words: str, colour: str = "dim") -> None:
         """Show a line that is not a message."""
         self.flush_row()
-        self._write(self._paint(words, colour))
+        self._write(self._paint(visible_lines(words), colour))
 
     def show_whole(self, frame: Frame) -> None:
         """Show a message as indented JSON."""
         self._write(self._frame_line(frame))
-        if frame.kind is Kind.MALFORMED:
+        if frame.json is MISSING:
             self._write(visible(frame.text(4000)))
             return
         for line in json.dumps(frame.json, indent=2, ensure_ascii=False).splitlines():
@@ -128,8 +128,8 @@ class Display:
     def _frame_line(self, frame: Frame) -> str:
         is_ours = frame.direction is Direction.TO_TARGET
         head = f"{'→' if is_ours else '←'} #{frame.seq} {name_of(frame)}"
-        rest = visible(_body_of(frame))
         room = max(20, self._width() - len(head) - 2)
+        rest = visible(_body_of(frame)[: room + 1])
         rest = rest if len(rest) <= room else f"{rest[: room - 1]}…"
         colour = "blue" if is_ours else _COLOUR_OF.get(frame.kind, "")
         return f"{self._paint(head, colour)} {rest}".rstrip()

@@ -19,6 +19,7 @@ from harness.cli.connect.display import Display
 from harness.cli.connect.live_server import ConnectOptions, LiveServer
 from harness.cli.connect.talk import Judging
 from harness.errors import TargetError, UsageError
+from harness.protocol.escapes import visible
 from harness.trace.frame import Frame
 
 KEYS = {"a": "accept", "s": "acceptForSession", "d": "decline", "c": "cancel"}
@@ -108,7 +109,7 @@ class Prompt:
         parts += [f"{hidden} not shown, Enter goes on"] if hidden else []
         parts += [f"{len(talk.findings)} findings"] if talk.findings else []
         parts += ["the server is gone, :restart"] if talk.is_closed else []
-        return " " + "  |  ".join(parts)
+        return visible(" " + "  |  ".join(parts))
 
     def _keys(self) -> KeyBindings:
         bindings = KeyBindings()

@@ -69,7 +69,7 @@ class GithubStep:
     def _append(self, path: Path, page: str) -> None:
         try:
             # Earlier commands of the step may have written to it.
-            with path.open("a", encoding="utf-8") as file:
+            with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(f"\n{page}")
         except OSError as error:
             self._print(f"the summary of the job was not written: {error.strerror}")

@@ -28,7 +28,8 @@ from harness.cli.suite.interruption import Stopping
 from harness.cli.suite.items import ScenarioFile, ScenarioItem
 from harness.cli.suite.junit import describe_run, name_rule, name_scenario
 from harness.cli.suite.lane_jobs import Laning
-from harness.cli.suite.reporting import Synthetic, emit, print_summary, write_json, write_text
+from harness.cli.suite.report_files import STATUS_NOT_WRITTEN, ReportFiles, report_json
+from harness.cli.suite.reporting import Synthetic, emit, print_summary
 from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.run_history import keep_report, run_name
 from harness.cli.suite.snapshots import Snapshots
@@ -132,6 +133,7 @@ class PytestPlugin:
         self._loose: list[Finding] = []
         self._starts: list[ServerStart] = []
         self._failing = Failing(config, strict=self.config.strict)
+        self._files = ReportFiles()
         self._lines = RuleLines(config)
         config.pluginmanager.register(self._lines, "harness-rule-lines")
         self.report: Report | None = None
@@ -390,10 +392,18 @@ class PytestPlugin:
             )
         elif self.collecting.note:
             terminalreporter.write_line(self.collecting.note)
+        for problem in self._files.problems:
+            terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the JSON report and set the exit status."""
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Write the reports and set the exit status; the terminal's summary comes after this."""
+        with self._files.note_problems("--junit", str(getattr(self._pytest.option, "xmlpath", ""))):
+            yield
+        self._finish(session)
+        return None
+
+    def _finish(self, session: pytest.Session) -> None:
         interrupted = bool(self._stopping.interruption.signal)
         if interrupted and not self._is_worker and self.report is None:
             self.report = self._build_report()
@@ -410,6 +420,8 @@ class PytestPlugin:
         if status is not None and not interrupted:
             session.exitstatus = status
         self._write_files(int(session.exitstatus))
+        if self._files.problems:
+            session.exitstatus = session.exitstatus or STATUS_NOT_WRITTEN
         if self.report is not None:
             keep_report(self.report, self.config, int(session.exitstatus))
             self._failing.remember()
@@ -423,9 +435,9 @@ class PytestPlugin:
         if report is None:
             return
         if option.harness_json:
-            write_json(report, Path(option.harness_json), status)
+            self._files.write("--json", option.harness_json, lambda: report_json(report, status))
         if option.harness_markdown:
-            write_text(self._page(report), Path(option.harness_markdown))
+            self._files.write("--markdown", option.harness_markdown, lambda: self._page(report))
 
 
 def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:

@@ -1,7 +1,5 @@
 """Output of a run's report to pytest and the user."""
 
-import contextlib
-import json
 import os
 import warnings
 from pathlib import Path
@@ -12,7 +10,6 @@ import pytest
 from harness.cli.suite.rule_lines import RuleLines
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.book import Book
-from harness.report.json_form import to_plain
 from harness.report.results.report import Issue, Report, RuleResult, is_red
 from harness.report.story import issue_story, rule_story
 from harness.report.terminal import rule_line, summary
@@ -57,19 +54,6 @@ def print_summary(
         terminal.write_line(note)
     for line in summary(report, book, names=names, whole=is_whole):
         terminal.write_line(line)
-
-
-def write_json(report: Report, path: Path, status: int) -> None:
-    """Write the report as JSON; the reader of a pipe may close it before the end."""
-    text = json.dumps(to_plain(report, status), ensure_ascii=False, indent=1)
-    # "##[" occurs only within strings; escaped, it is not a command of GitHub's runner.
-    write_text(text.replace("##[", "##\\u005b") + "\n", path)
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a file, or to a pipe whose reader may close it before the end."""
-    with contextlib.suppress(BrokenPipeError):
-        path.write_text(text, encoding="utf-8")
 
 
 def _rule_report(rule: RuleResult, story: str, root: Path, *, strict: bool) -> pytest.TestReport:

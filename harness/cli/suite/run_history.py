@@ -1,12 +1,12 @@
 """The history of runs: their names, and their reports beside the traces."""
 
 import contextlib
-import json
 import os
 import time
 
 from harness.client.target.run_folders import HISTORY, remove_old_runs
 from harness.play.config import Config
+from harness.protocol.escapes import json_text
 from harness.report.json_form import to_plain
 from harness.report.results.report import Report
 
@@ -19,7 +19,7 @@ def run_name() -> str:
 def keep_report(report: Report, config: Config, status: int) -> None:
     """Write the report of this run beside its traces, and delete the oldest runs."""
     folder = config.base / HISTORY / config.run
-    text = json.dumps(to_plain(report, status), ensure_ascii=False, separators=(",", ":"))
+    text = json_text(to_plain(report, status), separators=(",", ":"))
     # A full disk must not change the verdict on the server.
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

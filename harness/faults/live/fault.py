@@ -13,9 +13,9 @@ from harness.faults.base import Fault, StoredOnly
 from harness.faults.queue import Act
 from harness.faults.site import FaultSite
 from harness.faults.stream import FaultStream
+from harness.protocol.escapes import visible
 from harness.protocol.values import MISSING, dig, obj, show_path, text
 from harness.trace.difference import difference
-from harness.trace.excerpt import visible
 from harness.trace.frame import Classify, Damage, Direction, Frame, Kind, Origin, classify, parse
 
 # Longer ids are cut: their content is arbitrary.

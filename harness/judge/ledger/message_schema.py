@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.judge.ledger.words import json_type, word
+from harness.protocol.escapes import visible
 from harness.protocol.values import obj
 from harness.trace.frame import Frame, Kind
 from harness.trace.surface.agent_mcp import Run
@@ -22,6 +23,7 @@ from harness.trace.surface.agent_mcp import Run
 # Limits for one trace: messages of each kind, their depth, members in all; and the words kept of
 # a member.
 MAX_MESSAGES, MAX_DEPTH, MAX_PATHS, MAX_WORDS = 200, 9, 4000, 40
+MAX_NAME_CHARACTERS = 200
 # Members that hold one of a set of words, by the end of their names; others hold text.
 _WORD_MEMBER = re.compile(
     r"(type|status|kind|phase|source|scope|mode|policy|access|effort|summary|delivery|decision|"
@@ -118,6 +120,7 @@ class MessageCollector:
             self._message("result run", "result", result, frame.seq)
 
     def _message(self, name: str, part: str, value: Any, seq: int) -> None:
+        name = visible(name[:MAX_NAME_CHARACTERS])
         count = self._counts.get(name, 0)
         if count < MAX_MESSAGES:
             self._counts[name] = count + 1
@@ -146,7 +149,7 @@ class MessageCollector:
             path = f"{path}<{tag}>"
         elif len(value) == 1 and not path.endswith("[]") and _holds_words(path):
             # A word with details: {"httpConnectionFailed": {…}}.
-            path = f"{path}<{next(iter(value))}>"
+            path = f"{path}<{visible(next(iter(value))[:MAX_NAME_CHARACTERS])}>"
         count, members = self._objects.get((name, path), (0, {}))
         for key in value:
             if _is_name(key):

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from harness.judge.ledger import observers
 from harness.judge.ledger.base import Choice, Choices, Observer, Scene, registered_observers
+from harness.protocol.escapes import visible
 from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody
@@ -39,6 +40,7 @@ def all_observers() -> tuple[type[Observer], ...]:
 
 # The number of values kept of one point in one situation; all others count as one.
 MAX_VALUES = 40
+_MAX_TEXT_CHARACTERS = 1000
 OTHERS = "other values"
 # Listeners are cached for at most this many sets of topics: names may be invented without end.
 MAX_TOPICS = 500
@@ -141,7 +143,10 @@ class TraceObserver:
 
     def _record(self, choices: Iterable[Choice]) -> None:
         for choice in choices:
-            self._count(choice.point, choice.situation, choice.value, choice.frame.seq)
+            situation, value = (
+                visible(text[:_MAX_TEXT_CHARACTERS]) for text in (choice.situation, choice.value)
+            )
+            self._count(choice.point, situation, value, choice.frame.seq)
 
     def _count(self, point: str, situation: str, value: str, frame: int) -> None:
         sighting = self._seen.get((point, situation, value))

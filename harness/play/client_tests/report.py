@@ -1,11 +1,11 @@
 """Reports on connections: lines for people as each ends, one JSON object at the end."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.judge.verdict import Verdict
 from harness.play.client_tests.connection import ConnectionResult
+from harness.protocol.escapes import json_text, visible
 
 RED, GREEN = "RED", "GREEN"
 # The scenarios without a connection that are named; the report has all of them.
@@ -17,7 +17,7 @@ def lines_of(result: ConnectionResult) -> Iterator[str]:
     name = f" ({result.scenario})" if result.scenario else ""
     yield f"connection {result.connection}{name}: {RED if result.is_red else GREEN}"
     for problem in result.problems:
-        yield f"  {problem}"
+        yield f"  {visible(problem)}"
     for duty in result.duties:
         if duty.verdict not in (Verdict.FAIL.value, Verdict.ERROR.value):
             continue
@@ -42,7 +42,7 @@ def is_red(connections: Sequence[ConnectionResult]) -> bool:
 
 def report_text(connections: Sequence[ConnectionResult], unused: Sequence[str]) -> str:
     """Return the JSON object as the text of a file."""
-    return json.dumps(report(connections, unused), indent=2, ensure_ascii=False) + "\n"
+    return json_text(report(connections, unused), indent=2) + "\n"
 
 
 def summary_lines(connections: Sequence[ConnectionResult], unused: Sequence[str]) -> Iterator[str]:

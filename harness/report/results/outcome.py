@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 
 from harness.judge.ledger.record import Record
 from harness.judge.verdict import Level, Place, Row, Verdict
+from harness.protocol.escapes import visible_lines
 from harness.scenario.race_id import RaceId
 
 # Findings that come from repeating a scenario.
@@ -31,6 +32,11 @@ class Finding:
     about: tuple[str, ...] = ()
     detail: tuple[str, ...] = ()
     kind: str = ""
+
+    def __post_init__(self) -> None:
+        """Escape the texts: they may quote a server."""
+        object.__setattr__(self, "message", visible_lines(self.message))
+        object.__setattr__(self, "detail", tuple(map(visible_lines, self.detail)))
 
     @property
     def counts(self) -> bool:

@@ -1,0 +1,44 @@
+"""The files of a run's report: one that cannot be written costs a line, not the verdict."""
+
+import contextlib
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+from harness.protocol.escapes import json_text, visible
+from harness.report.json_form import to_plain
+from harness.report.results.report import Report
+
+STATUS_NOT_WRITTEN = 4
+"""With nothing else wrong; `harness run` ends with 2 then."""
+
+
+class ReportFiles:
+    """Writes report files; `problems` has a line for each that could not be written."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def write(self, option: str, path: str, text: Callable[[], str]) -> None:
+        """Write what `text` returns to a file, or to a pipe, whose reader may close it early."""
+        with self.note_problems(option, path), contextlib.suppress(BrokenPipeError):
+            Path(path).write_text(text(), encoding="utf-8", errors="backslashreplace")
+
+    @contextlib.contextmanager
+    def note_problems(self, option: str, path: str) -> Generator[None]:
+        """Turn whatever prevents the file from being written into a problem."""
+        try:
+            yield
+        except OSError as error:
+            self._note(option, path, error.strerror or str(error))
+        except Exception as error:  # A defect of ours must not cost the verdict either.
+            self._note(option, path, f"the harness broke: {type(error).__name__}: {error}")
+
+    def _note(self, option: str, path: str, reason: str) -> None:
+        advice = "the verdict above stands; name a file that can be written"
+        self.problems.append(visible(f"{option} {path} was not written: {reason}; {advice}"))
+
+
+def report_json(report: Report, status: int) -> str:
+    """Return the report as the text of a JSON file."""
+    # "##[" occurs only within strings; escaped, it is not a command of GitHub's runner.
+    return json_text(to_plain(report, status), indent=1).replace("##[", "##\\u005b") + "\n"

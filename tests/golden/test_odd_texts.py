@@ -1,0 +1,292 @@
+"""Texts that break terminals, files and parsers, at every member of every message, in every output.
+
+Each output must be text in UTF-8 whose characters are printable, and must be read back as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from _pytest.junitxml import LogXML
+from markdown_it import MarkdownIt
+
+from harness.cli.commands.check_clients import check_client
+from harness.cli.commands.ledger import ledger_rows
+from harness.cli.commands.ledger import text_lines as ledger_lines
+from harness.cli.commands.show import show_trace
+from harness.cli.commands.stored_traces import check_trace
+from harness.cli.connect.display import Display
+from harness.cli.suite.report_files import report_json
+from harness.cli.suite.reporting import emit
+from harness.cli.suite.rule_lines import RuleLines
+from harness.cli.suite.run_history import keep_report
+from harness.judge.base import judges_surface
+from harness.judge.judge import judge
+from harness.judge.ledger.record import record_trace
+from harness.judge.rules.discovery import all_rules
+from harness.judge.verdict import Verdict
+from harness.play.client_tests.connection import ConnectionResult
+from harness.play.client_tests.report import lines_of, report_text
+from harness.protocol.escapes import json_text
+from harness.protocol.spec.item_types import required_members
+from harness.protocol.spec.loading import load_book
+from harness.report.compare.comparison import compare
+from harness.report.compare.plain import to_plain as plain_comparison
+from harness.report.compare.text import markdown as compare_page
+from harness.report.compare.text import text_lines as compare_lines
+from harness.report.compare.values import Run
+from harness.report.github import annotations
+from harness.report.json_form import read_report
+from harness.report.markdown import markdown
+from harness.report.results.outcome import Finding, ScenarioOutcome
+from harness.report.results.report import Report
+from harness.report.results.rerun_command import Programs
+from harness.report.scenario_story import scenario_story
+from harness.report.snapshot.changes import describe_changes
+from harness.report.snapshot.difference_lines import diff_lines, unified_lines
+from harness.report.snapshot.files import Snapshot, format_snapshot, parse_snapshot
+from harness.report.snapshot.message import message_labels
+from harness.report.snapshot.portable import transcript_of
+from harness.report.story import issue_story, rule_story
+from harness.report.terminal import summary
+from harness.scenario.yaml12 import parse as parse_yaml
+from harness.search.fuzz.sessions.search import FoundFailure
+from harness.search.fuzz.store import Store, read_failure
+from harness.trace.store import load, save
+from harness.trace.surface.registry import classify_of
+from harness.trace.trace import Trace
+from tests.actions_runner import commands
+from tests.golden.odd_texts import TEXTS, odd_conversations, samples
+from tests.unit.results.outcomes import report_of
+
+pytestmark = pytest.mark.slow
+BOOK = load_book()
+TEXTS_IN_EACH_TEST_RUN = 2
+"""`make more` takes the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All conversations with one text, stored and judged, and their report."""
+
+    traces: list[Trace]
+    outcomes: list[ScenarioOutcome]
+    report: Report
+    text: str
+
+
+def judged_conversations(text: str | bytes, folder: Path) -> Judged:
+    words = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    traces: list[Trace] = []
+    outcomes: list[ScenarioOutcome] = []
+    for number, (_, trace) in enumerate(odd_conversations(text)):
+        path = folder / f"{number}.jsonl"
+        save(trace, path)
+        assert [frame.raw for frame in load(path, classify_of=classify_of).frames] == [
+            frame.raw for frame in trace.frames
+        ]
+        rules = [one for one in all_rules().values() if judges_surface(one, trace.header.surface)]
+        outcome = ScenarioOutcome(
+            f"odd/{number}", f"/there/{number}.scenario.yaml", "a title", Verdict.FAIL
+        )
+        outcome.rows = judge(BOOK, trace, rules)
+        outcome.record = record_trace(BOOK, trace)
+        outcome.findings = [Finding("scenario.expectation", f"found {words}", detail=(words,))]
+        outcome.reason, outcome.stderr = outcome.findings[0].message, words
+        outcome.trace = outcome.kept = str(path)
+        traces.append(trace)
+        outcomes.append(ScenarioOutcome.from_plain(outcome.to_plain()))
+    loose = Finding("setup.not-started", f"it said {words}")
+    return Judged(traces, outcomes, report_of(*outcomes, loose=(loose,)), words)
+
+
+def harmless(output: str | Iterable[str]) -> str:
+    """Return what was printed or written, which acts on no terminal and is UTF-8."""
+    text = output if isinstance(output, str) else "\n".join(output)
+    text.encode("utf-8")
+    odd = {char for char in text if not char.isprintable() and char != "\n"}
+    assert not odd, f"{odd} in {text[:200]!r}"
+    return text
+
+
+def plain_json(text: str) -> Any:
+    """Return the value of JSON that no parser rejects: no half of a pair, in escapes either."""
+    value = json.loads(harmless(text))
+    json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
+def test_every_member_of_every_kind_of_message_is_a_sample() -> None:
+    kinds = {kind[2] for kind, _ in samples()}
+    assert {row.method for row in (*BOOK.events, *BOOK.methods)} <= kinds
+    assert required_members().keys() <= {kind[3] for kind, _ in samples()}
+    assert len(TEXTS) >= 12
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if number < TEXTS_IN_EACH_TEST_RUN else pytest.mark.runs)
+        for number, name in enumerate(TEXTS)
+    ],
+)
+def test_no_output_acts_or_breaks(name: str, tmp_path: Path) -> None:
+    judged = judged_conversations(TEXTS[name], tmp_path)
+    for check in CHECKS:
+        check(judged, tmp_path)
+
+
+def report_is_json_that_every_parser_reads(judged: Judged, folder: Path) -> None:
+    path = folder / "report.json"
+    text = report_json(judged.report, 1)
+    path.write_text(text, "utf-8")
+    assert plain_json(text)["red"] is True
+    assert commands(text.splitlines()) == []
+    assert report_json(read_report(path), 1) == text
+
+
+def history_keeps_the_report(judged: Judged, folder: Path) -> None:
+    config: Any = SimpleNamespace(base=folder, run="run")
+    keep_report(judged.report, config, 1)
+    assert plain_json((folder / "history" / "run" / "report.json").read_text("utf-8"))
+
+
+def page_of_markdown_has_no_markup_of_a_server(judged: Judged, _: Path) -> None:
+    page = harmless(markdown(judged.report, BOOK, "1"))
+    tokens = MarkdownIt("commonmark").enable("table").parse(page)
+    inline = [inner for token in tokens for inner in token.children or ()]
+    tags = {inner.content for inner in inline if inner.type == "html_inline"}
+    assert tags <= {"<code>", "</code>"}
+
+
+def terminal_gets_no_control_character(judged: Judged, _: Path) -> None:
+    report = judged.report
+    for names in (True, False):
+        assert "verdict: RED" in harmless(summary(report, BOOK, names=names, whole=True))
+    for rule in report.rules:
+        harmless(rule_story(rule, BOOK, report))
+    for issue in report.issues:
+        harmless(issue_story(issue))
+    for outcome in judged.outcomes:
+        assert harmless(scenario_story(outcome, Programs("spec")))
+
+
+def annotations_are_one_line_each(judged: Judged, folder: Path) -> None:
+    lines = list(annotations(judged.report, folder))
+    harmless(lines)
+    assert [line.count("\n") for line in lines] == [0] * len(lines)
+    assert len(commands(lines)) == len(lines)
+
+
+def junit_file_is_xml(judged: Judged, folder: Path) -> None:
+    xml = LogXML(str(folder / "r.xml"), "")
+    hook = SimpleNamespace(
+        pytest_runtest_logstart=lambda **_: None,
+        pytest_runtest_logreport=lambda report: xml.pytest_runtest_logreport(report),
+    )
+    option = SimpleNamespace(harness_run=True, verbose=1)
+    config: Any = SimpleNamespace(hook=hook, rootpath=folder, option=option)
+    session: Any = SimpleNamespace(config=config, testscollected=0)
+    xml.pytest_sessionstart()
+    emit(judged.report, session, BOOK, RuleLines(config))
+    xml.add_global_property("server", judged.text)
+    xml.pytest_sessionfinish()
+    root = ElementTree.parse(folder / "r.xml").getroot()
+    assert len(list(root.iter("testcase"))) >= len(judged.report.rules)
+
+
+def show_check_and_connect_print_no_control_character(judged: Judged, _: Path) -> None:
+    for outcome, trace in zip(judged.outcomes, judged.traces, strict=True):
+        path = Path(outcome.trace)
+        harmless(show_trace(path).lines())
+        harmless(show_trace(path, message=len(trace.frames) - 1).lines())
+        plain_json(json_text(show_trace(path).json()))
+        harmless(check_trace(path, settled=True).lines())
+        shown: list[str] = []
+        display = Display(shown.append, BOOK, colour=False)
+        for frame in trace.frames:
+            display.user_spoke()
+            display.show_frame(frame)
+            display.show_whole(frame)
+        for row in outcome.rows:
+            display.show_finding(row, in_full=True)
+        display.note(judged.text)
+        harmless(shown)
+
+
+def results_of_clients_are_lines_and_json(judged: Judged, _: Path) -> None:
+    for outcome, trace in zip(judged.outcomes, judged.traces, strict=True):
+        if trace.header.surface == "session":
+            check = check_client(Path(outcome.trace), settled=True)
+            harmless(check.lines())
+            result = ConnectionResult("1", "", (judged.text,), tuple(check.duties))
+            harmless(lines_of(result))
+            plain_json(report_text([result], []))
+            plain_json(json_text(check.json()))
+
+
+def comparison_and_ledger_have_no_control_character(judged: Judged, _: Path) -> None:
+    report = judged.report
+    fewer = report_of(*judged.outcomes[::2])
+    for before, after in ((report, fewer), (fewer, report)):
+        comparison = compare(Run("before", before), Run("after", after))
+        harmless(compare_lines(comparison))
+        harmless(compare_page(comparison))
+        assert plain_json(json_text(plain_comparison(comparison)))
+    run = Run("run", report)
+    harmless(ledger_lines(run, ledger_rows(run)))
+
+
+def snapshot_is_read_as_it_was_written(judged: Judged, _: Path) -> None:
+    before = None
+    for trace in judged.traces:
+        transcript = transcript_of(trace, handshake=True, environment={})
+        snapshot = Snapshot("odd/one", "spec", transcript)
+        text = harmless(format_snapshot(snapshot))
+        assert format_snapshot(parse_snapshot(text.encode("utf-8"))) == text
+        harmless(describe_changes(before, transcript))
+        harmless(unified_lines(diff_lines(before, transcript)))
+        list(message_labels(transcript.messages))
+        before = transcript
+
+
+def store_of_failures_reads_what_it_keeps(judged: Judged, folder: Path) -> None:
+    # YAML has no half of a surrogate pair.
+    word = judged.text.encode("utf-8", "backslashreplace").decode()
+    document = {"title": word, word: [word, {word: word}]}
+    failure = FoundFailure(document, judged.text, judged.text, judged.traces[0])
+    store = Store(folder)
+    kept = store.keep("sessions", failure, "spec")
+    text = harmless(store.scenario(kept.id).read_text("utf-8"))
+    assert parse_yaml(text.encode("utf-8"), "scenario").value == document
+    harmless((folder / f"{kept.id}.json").read_text("utf-8"))
+    assert read_failure(folder / f"{kept.id}.json") == kept
+
+
+def row_of_a_rule_keeps_no_megabytes(judged: Judged, _: Path) -> None:
+    rows = [row for outcome in judged.outcomes for row in outcome.rows]
+    long = [row.rule for row in rows if len(row.subject + row.expected + row.actual) > 12_000]
+    assert long == []
+
+
+CHECKS = (
+    report_is_json_that_every_parser_reads,
+    history_keeps_the_report,
+    page_of_markdown_has_no_markup_of_a_server,
+    terminal_gets_no_control_character,
+    annotations_are_one_line_each,
+    junit_file_is_xml,
+    show_check_and_connect_print_no_control_character,
+    results_of_clients_are_lines_and_json,
+    comparison_and_ledger_have_no_control_character,
+    snapshot_is_read_as_it_was_written,
+    store_of_failures_reads_what_it_keeps,
+    row_of_a_rule_keeps_no_megabytes,
+)
