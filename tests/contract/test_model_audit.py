@@ -127,7 +127,7 @@ async def test_the_encoder_reads_the_contents_of_a_call() -> None:
         }
     )
     assert asked == CallContents(
-        model="m", user_texts=("x" * 200,), effort="low", summary="auto", schema=True
+        model="m", user_texts=("x" * 200,), effort="low", summary="auto", schema=True, images=()
     )
-    nothing = CallContents(model="", user_texts=(), effort="", summary="", schema=False)
+    nothing = CallContents(model="", user_texts=(), effort="", summary="", schema=False, images=())
     assert ResponsesEncoder().call_contents({}) == nothing

@@ -17,7 +17,7 @@ from reference_server.index.query import Query
 BOUND = 5.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WatchedHome(Home):
     """Tells when somebody has asked where the index is: the notes are about to be written down."""
 
@@ -44,7 +44,7 @@ async def test_notes_that_are_dropped_while_the_index_is_made_are_no_error(
     monkeypatch.setattr(index_module, "ThreadIndex", made)
     with anyio.fail_after(BOUND):
         async with anyio.create_task_group() as tasks:
-            lists = ThreadLists(tasks, WatchedHome(tmp_path, asked), lambda: stored.now)
+            lists = ThreadLists(tasks, WatchedHome(tmp_path, asked=asked), lambda: stored.now)
             lists.on_change(thread.id, thread.path)
             threads, cursor = await lists.page(Query(), None)
             await lists.close()
