@@ -20,7 +20,7 @@ from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.golden.conversations import conversations
 
-TEXTS: dict[str, str | bytes] = {
+TEXTS = {
     "half of a surrogate pair": "x\ud83d",
     "the other half first": "\ude00\ud83d",
     "NUL": "a\0b",
@@ -33,8 +33,19 @@ TEXTS: dict[str, str | bytes] = {
     "separators": "a\u2028b\u2029c\x85d",
     "beyond the plane": "\U0010fffe\x7f\ufeff",
     "lines and commands": "a\n\n::error::PWNED\n##[error]PWNED\n]]> <b>&amp; `|` </b>",
-    "no UTF-8": b"\xff\xfe\xc3(",
-    "a long line": "y" * 5_000 + "\ud83d",
+}
+LONG_TEXT = b"y" * 5_000
+
+
+def _has_utf8(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+# Judging all conversations takes 12 s of CPU, so the texts share them.
+JOINED: dict[str, str | bytes] = {
+    "all, as escapes of JSON": " ".join(TEXTS.values()),
+    "all that have UTF-8, as they are": " ".join(filter(_has_utf8, TEXTS.values())),
+    "no UTF-8, in a long line": LONG_TEXT + b"\xff\xfe\xc3(",
 }
 """Bytes stand in the line as they are, and so does a text that needs no escape in JSON."""
 PLACE = "here it stands"
@@ -146,7 +157,3 @@ def _content(message: Any, text: str | bytes) -> dict[str, str]:
         return {"raw64": base64.b64encode(line.replace(PLACE.encode(), text)).decode()}
     words = json.dumps(text, ensure_ascii=not _has_utf8(text))[1:-1]
     return {"raw": line.replace(PLACE.encode(), words.encode()).decode()}
-
-
-def _has_utf8(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)

@@ -63,13 +63,13 @@ from harness.trace.store import load, save
 from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.actions_runner import commands
-from tests.golden.odd_texts import TEXTS, odd_conversations, samples
+from tests.golden.odd_texts import JOINED, TEXTS, odd_conversations, samples
 from tests.unit.results.outcomes import report_of
 
 pytestmark = pytest.mark.slow
 BOOK = load_book()
-TEXTS_IN_EACH_TEST_RUN = 2
-"""`make more` takes the others."""
+TEXTS_IN_EACH_TEST_RUN = 1
+"""`make runs` takes the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ def test_every_member_of_every_kind_of_message_is_a_sample() -> None:
     "name",
     [
         pytest.param(name, marks=[] if number < TEXTS_IN_EACH_TEST_RUN else pytest.mark.runs)
-        for number, name in enumerate(TEXTS)
+        for number, name in enumerate(JOINED)
     ],
 )
 def test_no_output_acts_or_breaks(name: str, tmp_path: Path) -> None:
-    judged = judged_conversations(TEXTS[name], tmp_path)
+    judged = judged_conversations(JOINED[name], tmp_path)
     for check in CHECKS:
         check(judged, tmp_path)
 
