@@ -42,7 +42,7 @@ def options_at_first() -> SdkTalk:
 def refuses_values() -> SdkTalk:
     """A value that the text does not list is refused, and nothing is started."""
     talk = SdkTalk().driver(thread={"modelReasoningEffort": "huge"})
-    return talk.asks(abort="before").throws("no such effort", thread=None)
+    return talk.asks().throws("no such effort", thread=None)
 
 
 def joins_texts() -> SdkTalk:

@@ -38,6 +38,13 @@ TEXT_OPTIONS: Final = (
     ("thread", "webSearchMode", "sdk-thread-options.web-search"),
     ("thread", "approvalPolicy", "sdk-thread-options.approval"),
 )
+# The values that the text lists; an SDK may refuse any other before it starts the agent.
+LISTED_VALUES: Final[dict[str, tuple[str, ...]]] = {
+    "sandboxMode": ("read-only", "workspace-write", "danger-full-access"),
+    "modelReasoningEffort": ("minimal", "low", "medium", "high", "xhigh"),
+    "webSearchMode": ("disabled", "cached", "live"),
+    "approvalPolicy": ("never", "on-request", "on-failure", "untrusted"),
+}
 
 
 @rule(
@@ -50,7 +57,8 @@ class Started(SdkRule):
     """Judges the first turn of a thread, unless it was aborted beforehand: the agent was started.
 
     The binary is the scripted agent. Left open: how often it starts, whether a process serves
-    several turns, and other programs started beside it.
+    several turns, other programs started beside it, and whether a value that the text does not list
+    is refused before anything is started.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -61,9 +69,18 @@ class Started(SdkRule):
         if call.starts:
             yield Witness(call.subject, call.frames)
             return
+        if obj(end.json).get("over") == "error" and _has_unlisted_value(call):
+            return
         path = root_member(call.driver, "agent", "agentPathOverride")
         expected = "the agent was started; it never was"
         yield wrong(call.subject, call.frames, root_member(end, "over"), expected, also=(path,))
+
+
+def _has_unlisted_value(call: Call) -> bool:
+    values = {name: option(call, "thread", name) for name in LISTED_VALUES}
+    return any(
+        value is not None and value not in LISTED_VALUES[name] for name, value in values.items()
+    )
 
 
 @rule(
