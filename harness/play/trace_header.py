@@ -56,10 +56,11 @@ _SILENT_STEPS: Final = (
 
 
 def header_members(loaded: Loaded) -> dict[str, Any]:
-    """Return the members of a scenario for the header of its trace. Raises `OSError` for its files.
+    """Return the members of a scenario that its trace's header stores.
 
-    `steps` are the client's actions without a message, and the names of the threads and turns that
-    it begins, by the number of the step. A race has none: some of its steps are in no file.
+    `steps` has one row for each step: the whole step if no message of the trace shows it, else only
+    its alias, if any. A raced scenario has no `steps`, since its file does not contain all of them.
+    Raises `OSError` if a file that the scenario copies cannot be read.
     """
     scenario = _with_file_contents(loaded)
     members = scenario.model_dump(

@@ -108,7 +108,7 @@ def _place_properties(place: str, workspace: Path) -> dict[str, str]:
 
 
 def _file_properties(path: str, line: int, workspace: Path) -> dict[str, str]:
-    """Return file and line, if the file is in the checkout, not in the wheel."""
+    """Return the annotation's `file` and `line`, {} if the file is not in the workspace."""
     real, root = Path(path).resolve(), workspace.resolve()
     if not path or not real.is_relative_to(root) or not real.is_file():
         return {}

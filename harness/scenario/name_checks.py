@@ -92,7 +92,7 @@ class NameChecker:
                 self._check_known("turn", alias, self._turns, (*loc, "diffs", alias), key=True)
 
     def _check_comparisons(self) -> None:
-        """Check the names of model steps, and that comparisons name other steps."""
+        """Check that names of model steps are unique and comparisons refer to other steps."""
         model = self._scenario.model
         sides = model.items() if isinstance(model, dict) else [("", model)]
         steps: list[tuple[Loc, ModelStep]] = [

@@ -68,7 +68,7 @@ def _get(words: Sequence[str]) -> int:
 
 
 def warn(line: str) -> None:
-    """Write a line about config.toml on standard error, without passwords of addresses in it."""
+    """Write a warning about config.toml to standard error, with the secrets in URLs masked."""
     complain(escape(mask_address(line)))
 
 

@@ -344,7 +344,10 @@ class ActiveTurn:
         self.meter.report(tokens, of_thread=False)
 
     def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
-        """Add to the conversation with the model; `tokens`: what the call took. Raises OSError."""
+        """Append `items` to the model's conversation; `tokens` counts what the call used.
+
+        Raises OSError if they cannot be stored.
+        """
         if not items and tokens is None:
             return
         thread = self._thread

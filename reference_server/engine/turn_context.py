@@ -59,7 +59,10 @@ class TurnContext(Protocol):
         ...
 
     def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
-        """Add to the conversation with the model; `tokens`: what the call took. Raises OSError."""
+        """Append `items` to the model's conversation; `tokens` counts what the call used.
+
+        Raises OSError if they cannot be stored.
+        """
         ...
 
     def count(self, answer: Sampled) -> None:

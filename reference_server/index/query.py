@@ -11,9 +11,10 @@ Sort = Literal["created", "updated"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Newest first by `sort`. None, and an empty tuple, filter nothing.
+    """Filters and order of a thread list, newest first by the time that `sort` names.
 
-    `cwd` is compared whole; `term` is searched for in name and preview, case counts.
+    None and an empty tuple switch a filter off. `cwd` must match exactly; `term` is a
+    case-sensitive substring of the name or the preview.
     """
 
     sort: Sort = "created"

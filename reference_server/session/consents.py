@@ -1,10 +1,10 @@
-"""Consents of the client for the session (`acceptForSession`).
+"""Operations that the client accepted for the session (`acceptForSession`).
 
-The session is the loaded thread: it is not shared with other threads, and is forgotten when the
-thread is unloaded or the server ends ("acceptForSession (approve and cache for the session)"; which
-session is not shown). A later command is covered when it has the same words and folder and is to
-run in the same place, inside or outside the sandbox; a later file change when each of its files
-was. A consent under one sandbox policy does not count under another.
+A consent belongs to one loaded thread and ends when the thread is unloaded or the server exits.
+The specification says "approve and cache for the session" and does not define the session. A
+consent covers later commands with the same argv and cwd that run in the same place, inside or
+outside the sandbox. A later file change is covered if each of its files was accepted before. A
+consent given under one sandbox policy does not hold under another.
 """
 
 from collections.abc import Iterable

@@ -150,7 +150,10 @@ class _Invocation:
         self.blocks[real] = block
 
     async def _read_document(self, path: str) -> tuple[str, Document]:
-        """Read a SKILL.md, if the policy lets a command read it. Raises SkillError."""
+        """Return the real path and the content of a SKILL.md that the sandbox lets commands read.
+
+        Raises SkillError if it cannot be read.
+        """
         try:
             check_path(path)
             plan = self.sandbox.view(self.settings.sandbox, workspace=self.settings.cwd)

@@ -54,7 +54,10 @@ def _is_pipe_like(descriptor: int) -> bool:
 
 
 class Descriptors:
-    """A pair of descriptors; the two may be the same. One reader and one writer at a time."""
+    """A byte stream over an input and an output file descriptor, which may be the same.
+
+    At most one task reads and one task writes at a time.
+    """
 
     def __init__(self, input_fd: int, output_fd: int) -> None:
         self._input = input_fd

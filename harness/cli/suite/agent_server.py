@@ -77,7 +77,10 @@ class AgentServer:
 
     @property
     def command(self) -> list[str]:
-        """Return the command that runs it on standard input and output; use it with `env`."""
+        """Return the command that starts the server on stdin and stdout; run it in `self.env`.
+
+        Raises ValueError if `url` was used before.
+        """
         if self._process is not None:
             raise ValueError("agent_server: its url was used before; make another for its command")
         self._is_command = True

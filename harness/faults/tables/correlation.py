@@ -31,7 +31,7 @@ def with_an_id_of_its_own(site: FaultSite, frame: Frame) -> bool:
 
 
 def answer_of_its_own(_: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return the server's answer to its own request."""
+    """Return a forged response in which the server answers its own approval request."""
     return {"id": frame.id, "result": {"decision": "accept"}}
 
 

@@ -102,7 +102,7 @@ def requested_thread(site: FaultSite, frame: Frame) -> Any:
 
 
 def announcement(_: FaultSite, frame: Frame) -> Any:
-    """Return thread/started of the thread that an answer shows."""
+    """Return a thread/started notification, without turns, for the thread in the answer."""
     thread: dict[str, Any] = {**obj(dig(frame.result, "thread")), "turns": []}
     return {"method": "thread/started", "params": {"thread": thread}}
 

@@ -25,7 +25,7 @@ WhichStart: TypeAlias = Callable[[list[Frame]], Frame]
 
 
 def granted_starts(site: FaultSite) -> list[Frame]:
-    """Return the turn/start requests that were granted so far, all of one thread."""
+    """Return the accepted turn/start requests so far. Raises NotApplied if of several threads."""
     answers = (frame for frame in site.frames if answer_to("turn/start").fits(site, frame))
     starts = [request for answer in answers if (request := site.request_of(answer)) is not None]
     if len({str(obj(start.params).get("threadId")) for start in starts}) > 1:

@@ -54,7 +54,7 @@ def turn_with_calls(
 
 
 def requires_model_output(description: str, matches: Callable[[ModelEnd], bool]) -> Condition:
-    """Return the condition that a completed turn has a matching model end."""
+    """Return the condition that a completed turn has a `ModelEnd` for which `matches` is true."""
 
     def holds(trace: Trace) -> bool:
         try:

@@ -30,9 +30,10 @@ from harness.trace.trace import End, Header, Trace
 
 
 class SdkBench:
-    """Plays one scenario after the other. `blocker` is the finding that makes more plays pointless.
+    """Runner of scenarios on an SDK, one at a time.
 
-    `session_turns` has the turns that a session reported for a scenario, by its id.
+    `blocker` is the finding after which no scenario is played, such as a driver that does not
+    start. `session_turns` maps a scenario's id to its turns on the session surface.
     """
 
     def __init__(

@@ -74,7 +74,10 @@ def dump_json(value: Any, indent: int | None = None) -> str:
 
 
 def sort_members(value: Any) -> Any:
-    """Return the value with its members in one order: the main ones first, the others by name."""
+    """Return `value` with object members sorted at every depth.
+
+    First jsonrpc, method, type and id, then the others by name.
+    """
     if isinstance(value, dict):
         members = obj(value)  # pyright: ignore[reportUnknownArgumentType]
         names = sorted(

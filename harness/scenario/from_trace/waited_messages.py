@@ -60,6 +60,6 @@ class WaitedMessages:
         )
 
     def _is_value_of(self, value: Any, name: str) -> bool:
-        """Return whether a value belongs to the result with a name."""
+        """Return whether `value` was received in the result that the reference `name` means."""
         is_known = isinstance(value, str) and self._refs.knows(value)
         return is_known and self._refs.with_names(value).split(".")[0] == name.split(".")[0]

@@ -251,7 +251,7 @@ class ShownThreads(Observer):
 
     @on_answer("thread/list", "thread/read")
     def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the shown statuses and previews."""
+        """Yield how the status of loaded threads is shown, and whether long previews are cut."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return

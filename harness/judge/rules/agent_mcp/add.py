@@ -31,7 +31,7 @@ class AdditionRule(CommandRule):
 
     @listen(("ended", "add"))
     def on_add_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
+        """Judge a finished run of `mcp add`."""
         run = self.ended_run(frame)
         addition_made = parse_addition(run) if run is not None else None
         if run is None or addition_made is None:

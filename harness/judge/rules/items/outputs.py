@@ -55,14 +55,14 @@ class _KnownOutputRule(Monitor):
     needs=("command-execution",),
 )
 class CommandOutput(_KnownOutputRule):
-    """Judges that aggregatedOutput has each line that the command certainly printed.
+    """Judges that aggregatedOutput contains every line that the command is known to print.
 
-    The words alone show it for `echo`, `printf`, `seq` and loops of them. The text does not specify
-    the encoding, so a line beyond ASCII is SHOULD. With more than 1000 characters the item must
-    have some output (SHOULD), since a server may cut it; SHOULD too if a line says that it was cut.
-    Left open: other commands, those in a folder of Windows, whose shells print differently, those
-    that did not end with exit code 0, items without the optional aggregatedOutput, and the order in
-    which the streams are combined.
+    The output is known for `echo`, `printf`, `seq` and loops of them. A missing line is a MUST
+    violation, but SHOULD if all missing lines are non-ASCII (the specification names no encoding),
+    or if another line looks like a truncation mark. An output of 1000 characters or more may be
+    truncated: it only has to be non-empty (SHOULD). Not judged: other commands, exit codes other
+    than 0, items without the optional aggregatedOutput, commands with a Windows cwd (its shells
+    print differently), the order in which stdout and stderr are combined.
     """
 
     @on("item/completed")

@@ -182,7 +182,7 @@ def is_idle(conversation: Conversation, trace: Trace, request: Frame) -> bool:
 
 
 def is_plain_text(input_parts: Any) -> bool:
-    """Return whether an input is text only, so that no part of it can be refused."""
+    """Return whether the input is non-blank text only, which no server has a reason to reject."""
     parts = [obj(part) for part in arr(input_parts)]
     return bool(parts) and all(
         part.get("type") == "text" and text(part.get("text")).strip() for part in parts

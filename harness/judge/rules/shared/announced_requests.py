@@ -35,7 +35,7 @@ class AnnouncedRequests(Monitor, ABC):
     def is_due(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
         """Return whether the request must be announced by a notification.
 
-        It is called again whenever more is known.
+        Called again as more messages arrive; once it is False, the request is no longer judged.
         """
 
     def level_of(self, exchanges: Exchanges, request: Frame) -> Level | None:

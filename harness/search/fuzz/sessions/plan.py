@@ -140,7 +140,7 @@ class PlannedThread:
         self.forget_approvals()
 
     def forget_approvals(self) -> None:
-        """Note that it may be unloaded: whether approvals still hold is unknown."""
+        """Clear the recorded approvals: the thread may be unloaded, and they may no longer hold."""
         self.commands.clear()
         self.allowed_commands.clear()
 
