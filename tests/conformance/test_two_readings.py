@@ -35,6 +35,9 @@ COMMANDS = {
 # What they are told, none of it a MUST or a SHOULD, and why they are right all the same.
 REMARKS = {
     "plain": {
+        # Its next turns send all that the user gave, an image that the model rejected too: the text
+        # does not say what a turn after a failed one sends.
+        "model.rejected-left-out",
         # Which word a failure gets that the text does not classify is its own choice.
         "turn-error.info-fits",
         # A model that breaks the schema is not the server's doing, and it passes its text on.
@@ -48,6 +51,8 @@ REMARKS = {
         # It tells the progress of a compaction by a notification of its own, as it may, and asks a
         # client to run the client's own tool by a request, of which the text has only the item.
         "method.known",
+        # As the plain one, it sends an image again that the model rejected.
+        "model.rejected-left-out",
         # Its answers come late: the text does not order an answer and what its request brings.
         "response.before-effects",
         # It takes a file without a title for a skill that is named as its folder is, and what is no
