@@ -35,6 +35,8 @@ TOLD = {
     "stdio-for-all": ("mcp-add.configured", "http-server"),
     "writes-flat": ("mcp-config.transport", "stdio-server"),
     "loses-others": ("mcp-config.others-kept", "several-servers"),
+    "loses-keys": ("mcp-config.other-keys-kept", "users-own-file"),
+    "loses-comments": ("mcp-config.comments-kept", "users-own-file"),
     "takes-any-name": ("mcp-name.characters", "wrong-name"),
     "mends-names": ("mcp-name.refused", "wrong-name"),
     "shows-the-first": ("mcp-get.name-needed", "name-missing"),
@@ -63,8 +65,8 @@ OF_CHOICES = {
     "mcp-form": ("writes-flat", "mcp-config.transport"),
     "mcp-removed": ("never-removes", "mcp-remove.removes"),
 }
-# What no rule that binds may tell of: they are about what the text leaves open.
-RECORDED = {"added-at-once", "users-own-file"}
+# What no rule that binds may tell of: it is about what the text leaves open.
+RECORDED = {"added-at-once"}
 
 
 def commands() -> list[Loaded]:
