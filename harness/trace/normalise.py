@@ -160,6 +160,7 @@ class Normaliser:
         for prefix, name in self._paths:
             value = value.replace(prefix, name)
         value = re.sub(r"\d{4}/\d\d/\d\d/rollout-[0-9T:.Z-]+", "<date>/rollout-", value)
+        value = re.sub(r"\b(127\.0\.0\.1|localhost):\d{2,5}\b", r"\1:<port>", value)
         if self._pattern is None:
             return value
         return self._pattern.sub(lambda match: self._names[match[0]], value)

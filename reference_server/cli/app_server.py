@@ -13,6 +13,7 @@ import anyio
 from reference_server.cli.process import (
     begin_log,
     hide_secrets_in_log,
+    ignore_signals,
     leave_hung_threads,
     start_helper,
     without_secrets,
@@ -292,8 +293,7 @@ async def _serve(
         if listening is not None:
             listening.close()
         # The server has ended in order: a second signal must not kill it now.
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+        ignore_signals(SIGNALS)
 
 
 def _stop_on_signals(server: Server) -> None:
@@ -302,8 +302,7 @@ def _stop_on_signals(server: Server) -> None:
 
     def stop(_number: int, _frame: object) -> None:
         # Signals without a pause would leave no time for the end itself.
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+        ignore_signals(SIGNALS)
         loop.call_soon_threadsafe(server.stop)
 
     for number in SIGNALS:

@@ -43,6 +43,7 @@ from reference_server.agent_exec.run_config import (
 from reference_server.cli.process import (
     begin_log,
     hide_secrets_in_log,
+    ignore_signals,
     leave_hung_threads,
     start_helper,
     without_secrets,
@@ -186,5 +187,4 @@ async def _play(
             return await run_job(home, job, sink, interruption, model_transport, _finish_startup)
     finally:
         # The run has ended in order: a second signal must not kill it now.
-        for number in stop_signals():
-            signal.signal(number, signal.SIG_IGN)
+        ignore_signals(stop_signals())

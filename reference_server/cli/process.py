@@ -2,10 +2,11 @@
 
 import logging
 import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from reference_server.config.model import Config
@@ -17,6 +18,18 @@ if TYPE_CHECKING:
 LOG_LINE = "agent: %(message)s"
 THREADS_END = 1.0
 """Seconds that worker threads have to end after the server has."""
+
+
+def ignore_signals(numbers: Iterable[int]) -> None:
+    """Ignore signals from now on, also those that have just come.
+
+    They are blocked meanwhile: Python complains about one that comes while its handler is replaced.
+    """
+    numbers = set(numbers)
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
 def begin_log() -> None:

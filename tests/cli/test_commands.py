@@ -98,7 +98,7 @@ def test_list_names_a_bad_file_and_lists_the_others(tmp_path: Path) -> None:
     (tmp_path / "a.scenario.yaml").write_text(good)
     (tmp_path / "b.scenario.yaml").write_text(good.replace("client", "clinet"))
     said = call("harness", "scenario", "list", ".", cwd=tmp_path)
-    assert said.status == 1
+    assert said.status == 2
     assert said.out.splitlines() == ["a: Fine"]
     assert "b.scenario.yaml:2:1: unknown key 'clinet'" in said.err
 

@@ -17,7 +17,7 @@ AGENT = Path(sys.executable).parent / "agent"
 # What the model says in the examples of the README, in their order.
 MODELS = [
     "- reply: [{message: A semicolon is missing.}, {usage: {input: 120, output: 7}}]",
-    "- reply: [{message: A semicolon is missing.}]",
+    "- reply: [{message: I look.}]\n  - reply: [{message: A semicolon is missing.}]",
     "- reply: [{message: A semicolon is missing.}, {usage: {input: 120, output: 7}}]",
     """- reply: [{message: '{"risk": "low"}'}]""",
     "- reply: [{message: The button has moved.}]",

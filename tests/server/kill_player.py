@@ -26,6 +26,7 @@ from session_peer import config
 
 from reference_server.cli import app_server
 from reference_server.config.home import Home
+from reference_server.config.model import Config
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.handlers import discover
 from reference_server.rollout import writer
@@ -190,6 +191,7 @@ def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
     os.environ.update(AGENT_HOME=str(folder / HOME), HOME=str(folder))
     side = ModelSide([slowly(reply) for reply in case.replies()])
     app_server.scenario_transport = lambda _path: side.transport  # type: ignore[assignment]
+    app_server.scenario_defaults = lambda _path: Config()  # type: ignore[assignment]
     app_server.go_behind_faults = lambda *_, **_more: None  # type: ignore[assignment]
     settings = config(stream_max_retries=1)
     app_server.load_config = lambda *_, **_more: settings  # type: ignore[assignment]

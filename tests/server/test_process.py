@@ -245,7 +245,8 @@ def test_a_mistake_in_the_configuration_tells_no_secret(spawn: Spawn, tmp_path) 
     config.write_text(f'[model_providers.a]\nbase_url = ["{address}"]\n')
     _, err = spawn(PROVIDER_API_KEY="0123-4567-89ab").communicate(timeout=BOUND)
     assert err.decode() == (
-        f"{config}:2:12: `base_url` must be an address that begins with http:// or https://\n"
+        f"{config}:2:12: `base_url` must be an address that begins with http:// or https://; "
+        "this provider cannot be used\n"
     )
 
 
