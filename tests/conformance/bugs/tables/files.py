@@ -149,8 +149,10 @@ def final_newline_is_added_in_silence() -> None:
     _changed_after_the_patch(lambda content: content.rstrip(b"\n") + b"\n")
 
     def hide(params: Message) -> None:
-        added = "-b\n\\ No newline at end of file\n+b\n"
-        params["diff"] = params["diff"].replace(added, " b\n\\ No newline at end of file\n")
+        shown = "-a\n-b\n\\ No newline at end of file\n+A\n+b\n"
+        silent = "-a\n+A\n b\n\\ No newline at end of file\n"
+        assert shown in params["diff"], "the bug finds nothing to hide"
+        params["diff"] = params["diff"].replace(shown, silent)
 
     told("turn/diff/updated", hide)
 
