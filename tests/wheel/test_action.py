@@ -176,7 +176,7 @@ def test_a_transcript_that_is_not_reviewed_fails_the_step_and_is_told_in_the_sum
 def test_an_input_is_one_word_and_never_a_command(job: Job) -> None:
     hostile = "$(touch pwned); touch pwned #"
     status, printed, outputs = job.use(server_cmd="x", scenarios=hostile, baseline=hostile)
-    assert (status, outputs["status"], outputs["verdict"]) == (4, "4", ""), printed
+    assert (status, outputs["status"], outputs["verdict"]) == (2, "2", ""), printed
     assert not (job.folder / "pwned").exists()
 
 
