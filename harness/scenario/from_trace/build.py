@@ -158,11 +158,13 @@ def _expectations(
         expected["items"] = [item for _, item in sorted(items, key=lambda entry: entry[0])]
     if turns:
         expected["turns"] = turns
-    if calls < script or paused_steers:
+    interrupted_retries = _count_interrupted_retries(story)
+    if calls < script or paused_steers or interrupted_retries:
         # The rest of the script may stay unused.
         min_calls = (
             calls - paused_steers if calls - paused_steers > _count_retries(story) else calls
         )
+        min_calls = min(min_calls, calls - interrupted_retries)
         expected["model_calls"] = [*range(min_calls, max(calls, script) + 1)]
     if conversion.result_files:
         expected["workspace"] = dict(conversion.result_files)
@@ -171,6 +173,24 @@ def _expectations(
 
 def _count_retries(story: Story) -> int:
     return sum(len(turn.retries) for turn in story.turns.values())
+
+
+def _count_interrupted_retries(story: Story) -> int:
+    """Count the interrupted turns whose last retry called the model and made no item.
+
+    The interrupt may as well come before such a call.
+    """
+    count = 0
+    for turn in story.turns.values():
+        if turn.status != "interrupted" or not turn.retries or turn.ends is None:
+            continue
+        retry = turn.retries[-1]
+        if not any(retry < product.begins for product in turn.products):
+            count += any(
+                mark.body.is_scripted and retry <= mark.after < turn.ends
+                for mark in story.trace.marks_of(ModelCall)
+            )
+    return count
 
 
 def _count_steers_before_retry(story: Story) -> int:

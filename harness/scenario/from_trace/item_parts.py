@@ -170,6 +170,9 @@ class Conversion:
         old, new = ("".join(position[side] for position in change.hunks) for side in (0, 1))
         body.setdefault("update", {})[path] = {"old": old, "new": new}
         content = self.result_files.get(path, "")
+        if path not in self.result_files and isinstance(self.files.get(path), dict):
+            # The bytes of a link's target, or bytes that are not text, cannot be inferred here.
+            return
         if not content or any(lines not in content for lines, _ in change.hunks):
             initial = text(self.files.get(path))
             if any(lines not in initial for lines, _ in change.hunks):
@@ -274,23 +277,29 @@ def command_in_shell(command: Any) -> str:
 def hunks_of(diff: str) -> list[tuple[str, str]]:
     """Return the old and the new lines of each place of a unified diff."""
     hunks: list[tuple[list[str], list[str]]] = []
+    sides: list[list[str]] = []
     # Some servers append the new path of a moved file to the diff.
-    for line in diff.partition("\n\nMoved to: ")[0].splitlines():
+    # Only "\n" ends a line of a diff: a "\r" before it belongs to the file.
+    for line in _lines_of(diff.partition("\n\nMoved to: ")[0]):
         if line.startswith("@@"):
             hunks.append(([], []))
             continue
         if not hunks and line.startswith(("--- ", "+++ ", "diff ", "index ")):
             continue
-        if line.startswith("\\"):
-            continue
         if not hunks:
             hunks.append(([], []))
         old, new = hunks[-1]
-        if not line.startswith("+"):
-            old.append(line[1:])
-        if not line.startswith("-"):
-            new.append(line[1:])
-    return [(_join_lines(old), _join_lines(new)) for old, new in hunks if old or new]
+        if line.startswith("\\"):
+            # "No newline at end of file" is about the line before it.
+            for side in sides:
+                side[-1] = side[-1].removesuffix("\n")
+            sides = []
+            continue
+        sides = [] if line.startswith("+") else [old]
+        sides += [] if line.startswith("-") else [new]
+        for side in sides:
+            side.append(f"{line[1:]}\n")
+    return [("".join(old), "".join(new)) for old, new in hunks if old or new]
 
 
 def patch_text(changes: Iterable[Change]) -> str:
@@ -310,8 +319,9 @@ def patch_text(changes: Iterable[Change]) -> str:
     return "\n".join([*lines, "*** End Patch", ""])
 
 
-def _join_lines(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def _lines_of(content: str) -> list[str]:
+    lines = content.split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _is_inside(path: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from harness.cli.commands.from_trace import from_trace
 from harness.errors import UsageError
 from harness.play.lexicon import protocol_lexicon
+from harness.scenario.from_trace.item_parts import hunks_of
 from harness.scenario.loader import load_text
 from harness.scenario.model import Scenario
 from harness.trace.store import save
@@ -228,3 +229,16 @@ def test_a_patch_that_moves_a_file_is_the_text_of_one() -> None:
     assert "*** Update File: mv.txt\n*** Move to: moved.txt\n@@\n-m\n+M\n" in patch["text"]
     assert made["expect"]["workspace"]["mv.txt"] == "absent"
     assert made["expect"]["workspace"]["moved.txt"] == "M\n"
+
+
+@pytest.mark.parametrize(
+    ("diff", "hunks"),
+    [
+        ("@@ -1,2 +1,2 @@\n a\r\n-b\r\n+B\r\n", [("a\r\nb\r\n", "a\r\nB\r\n")]),
+        ("@@ -1,2 +1,2 @@\n-a\n+A\n b\n\\ No newline at end of file\n", [("a\nb", "A\nb")]),
+        ("@@ -1 +1 @@\n-b\n\\ No newline at end of file\n+b\n", [("b", "b\n")]),
+        ("@@ -1 +1 @@\n-a\x0cb\n+B\n", [("a\x0cb\n", "B\n")]),
+    ],
+)
+def test_hunks_of_a_diff_keep_how_lines_end(diff: str, hunks: list[tuple[str, str]]) -> None:
+    assert hunks_of(diff) == hunks
