@@ -114,7 +114,6 @@ def test_no_habit_alone_breaks_a_rule_that_binds(habit: str) -> None:
 
 # What the reference server gives no occasion to judge, or is reported as INFO, with the reason.
 UNMET_BY_REFERENCE = {
-    "exec.error-is-fatal": "it never ends a run by an event `error`",
     "item.process-apart": "it runs the commands of a thread one after the other",
     "method.known": "it calls a client's tool by item/tool/call, which the text does not name",
 }
