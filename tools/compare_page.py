@@ -6,7 +6,7 @@ The real servers are run by `make real`, which calls this; `make docs` cannot.
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.cli.commands.compare import find_run
+from harness.cli.commands.recorded_runs import find_run
 from harness.report.compare.comparison import compare
 from harness.report.compare.text import markdown
 from harness.report.compare.values import Comparison, TracePlace

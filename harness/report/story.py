@@ -61,8 +61,8 @@ def _requirement_lines(rule_id: str, clauses: tuple[str, ...], book: Book) -> It
     of_rule = book.requirements_of(rule_id)
     # Without clauses those come first that name this rule before others.
     by_rule = sorted(of_rule, key=lambda requirement: requirement.rules[0] != rule_id)
-    concerned = [requirement for requirement in of_rule if requirement.id in clauses] or by_rule
-    concerned.sort(key=lambda requirement: clauses.index(requirement.id) if clauses else 0)
+    named = {requirement.id: requirement for requirement in of_rule}
+    concerned = [named[clause] for clause in clauses if clause in named] or by_rule
     for requirement in concerned[:MAX_REQUIREMENTS_SHOWN]:
         clause = requirement.clause
         yield f"  requirement  {requirement.id}: {clause.statement}"

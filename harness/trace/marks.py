@@ -143,6 +143,11 @@ class ModelEnd(MarkBody):
         return self.outcome is CallEnd.COMPLETED
 
     @property
+    def rejects_content(self) -> bool:
+        """Return whether the call was answered by a status that objects to its content."""
+        return self.status in (400, 413, 415, 422)
+
+    @property
     def outcome_text(self) -> str:
         """The outcome in words, for findings."""
         match self.outcome:

@@ -20,6 +20,8 @@ from harness.trace.frame import Direction, Frame, Kind, opposite
 from harness.trace.marks import Place
 from harness.trace.trace import Trace
 
+ADDRESS = re.compile(r"\b(127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b")
+"""An address on this machine, whose port differs from run to run."""
 _OUTPUT_DELTA = "item/commandExecution/outputDelta"
 _CURSORS = ("cursor", "nextCursor")
 _TIMES = ("createdAt", "updatedAt", "durationMs", "emittedAtMs", "startedAt", "completedAt")
@@ -160,7 +162,7 @@ class Normaliser:
         for prefix, name in self._paths:
             value = value.replace(prefix, name)
         value = re.sub(r"\d{4}/\d\d/\d\d/rollout-[0-9T:.Z-]+", "<date>/rollout-", value)
-        value = re.sub(r"\b(127\.0\.0\.1|localhost):\d{2,5}\b", r"\1:<port>", value)
+        value = ADDRESS.sub(r"\1:<port>", value)
         if self._pattern is None:
             return value
         return self._pattern.sub(lambda match: self._names[match[0]], value)

@@ -26,10 +26,10 @@ def ignore_signals(numbers: Iterable[int]) -> None:
     They are blocked meanwhile: Python complains about one that comes while its handler is replaced.
     """
     numbers = set(numbers)
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     for number in numbers:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def begin_log() -> None:

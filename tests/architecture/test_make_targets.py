@@ -1,4 +1,4 @@
-"""What `make test` leaves out is run by targets of its own and by `make all`, which CI calls."""
+"""Tests that `make test` leaves out have targets of their own, and `make all`, which CI calls."""
 
 import re
 from pathlib import Path

@@ -28,7 +28,7 @@ def test_a_verdict_names_its_clause_and_shows_the_messages() -> None:
     assert found.actual == 'result.decision: "approved"'
     assert [line[:3] for line in found.wire] == ["  *", "  *"]
     assert json.loads(json.dumps(found.to_json()))["wire"] == list(found.wire)
-    assert found.is_red
+    assert found.is_red()
 
 
 def test_a_question_that_was_open_for_long_is_held_against_the_client() -> None:
@@ -47,8 +47,17 @@ def test_a_question_of_the_last_moment_is_not(closed: bool) -> None:
     assert wire.broken() == {}
 
 
+def test_a_client_that_only_looked_in_takes_no_duty_from_another() -> None:
+    wire = Wire().opens()
+    wire.judge.open_connection("probe")
+    wire.judge.close_connection("probe")
+    wire.asked()
+    wire.now = 1.5
+    assert wire.broken() == {"duty.answers": "MUST"}
+
+
 def cleaned_up(wire: Wire) -> Wire:
-    """What a server sends when its client is gone."""
+    """Send the messages with which a server ends the turn of a client that is gone."""
     return wire.tells("serverRequest/resolved", threadId="thr_1", requestId=0).ends()
 
 

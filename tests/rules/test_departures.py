@@ -1,4 +1,4 @@
-"""What depends on who leaves first reads both marks of it, and in the right order."""
+"""Rules that depend on who left first read both marks of it, in the right order."""
 
 import ast
 from dataclasses import replace

@@ -173,7 +173,7 @@ async def test_only_what_was_accepted_leaves_the_sandbox_that_stopped_it(
 async def test_an_accepted_command_stays_in_a_sandbox_where_commands_can_change_it(
     place: Place, decision: str
 ) -> None:
-    """Where the workspace is writable, the first try could rewrite the script that it runs."""
+    """The first try could rewrite the script that it runs, if the workspace is writable."""
     async with attack(place) as one:
         thread = await one.thread(CONFINING["workspaceWrite"], "on-request")
         rewrites = f"echo '{WRITES}' > s; sh s; false"

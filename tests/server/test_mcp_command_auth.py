@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 async def statuses(home: Home, **urls: str) -> dict[str, str]:
-    """What `list` and `get` say of servers at these addresses; a name with `off` is disabled."""
+    """Return the words of `list` and `get` on these addresses; a name with `off` is disabled."""
     off = {True: "enabled = false\n", False: ""}
     home.write(
         "".join(

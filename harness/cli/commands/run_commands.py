@@ -59,7 +59,7 @@ def compare(
 
     Exit status 1 if something got worse or may break a client, 0 if nothing did.
     """
-    from harness.cli.commands.compare import find_run
+    from harness.cli.commands.recorded_runs import find_run
     from harness.report.compare.comparison import compare
     from harness.report.compare.plain import to_plain
     from harness.report.compare.text import markdown as markdown_lines
@@ -85,9 +85,9 @@ def ledger(
     json: JsonOption = "",
 ) -> None:
     """Show what a server chose where the text leaves it open, next to what we chose."""
-    from harness.cli.commands.compare import find_run
     from harness.cli.commands.ledger import ledger_rows as points
     from harness.cli.commands.ledger import markdown_lines, text_lines
+    from harness.cli.commands.recorded_runs import find_run
 
     with exit_on_error():
         run = find_run(recorded)

@@ -22,7 +22,7 @@ from harness.report.snapshot.message import Message, Transcript, sort_members
 from harness.trace.correlation import as_id
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import Setup
-from harness.trace.normalise import Normaliser
+from harness.trace.normalise import ADDRESS, Normaliser
 from harness.trace.record.masks import Masker, secret_values
 from harness.trace.trace import Trace
 
@@ -33,7 +33,6 @@ _TIME = re.compile(
     r"\b\d{4}-\d\d-\d\d[T ]\d\d[:-]\d\d[:-]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?![\d-])"
 )
 _ROLLOUT = re.compile(r"\d{4}/\d\d/\d\d/rollout-[0-9T:.Z_-]+")
-_ADDRESS = re.compile(r"\b(127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b")
 _PROGRAM = re.compile(r"(?<![\w/.])/(?:usr/)?(?:local/)?bin/(bash|dash|sh|zsh)\b")
 _MOMENT = re.compile(
     r"(?:.*(?:At|AtMs|_at|_at_ms|[dD]urationMs|duration_ms|[eE]lapsedMs|[lL]atencyMs|[tT]imestamp))"
@@ -74,7 +73,7 @@ class Texts:
                 text = re.sub(rf"(?<![\w/]){re.escape(folder)}(?![\w.-])", name, text)
         text = _UUID.sub(lambda match: self._id_name(match[0]), text)
         text = _TIME.sub("<time>", text)
-        text = _ADDRESS.sub(r"\1:<port>", text)
+        text = ADDRESS.sub(r"\1:<port>", text)
         return _PROGRAM.sub(r"\1", text)
 
     def _id_name(self, uuid: str) -> str:

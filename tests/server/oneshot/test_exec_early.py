@@ -1,4 +1,4 @@
-"""What ends `agent exec` before it has begun: one line on stderr, nothing on stdout.
+"""Mistakes that end `agent exec` before it has begun: one line on stderr, nothing on stdout.
 
 The status is 2 for a wrong command line, else 1.
 """

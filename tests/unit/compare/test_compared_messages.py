@@ -178,7 +178,7 @@ def test_empty_lists_and_maps_lack_no_member(empty: dict[str, Any]) -> None:
 
 
 def test_elements_that_differ_in_few_scenarios_are_unsteady() -> None:
-    """Which elements an array has may depend on the moment."""
+    """The elements of an array may depend on the moment."""
     names = ("turns/one", "turns/two", "turns/three")
     steady = [spoke(*listing("a", "b"), name=name) for name in names]
     other = [*steady[:2], spoke(*listing("a", None), name=names[2])]

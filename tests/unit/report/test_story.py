@@ -67,6 +67,10 @@ def test_verbose_story_names_the_class_of_the_rule() -> None:
     assert re.search(r"judged by \w+ at harness/judge/rules/\S+\.py:\d+", told)
 
 
+def test_clauses_of_no_requirement_leave_those_of_the_rule(trace: Path) -> None:
+    assert story(trace, (20,), clauses=("no.such-clause",)) == story(trace, (20,))
+
+
 def test_story_has_its_parts_in_order(trace: Path) -> None:
     told = story(trace, (20,), stderr="first\nlast words\n")
     quoted = quote("a 'b'")

@@ -380,7 +380,7 @@ class RejectedImages(Observer):
     @listen(("mark", ModelEnd.kind))
     def on_model_end(self, mark: Mark[ModelEnd]) -> None:
         """Note the images of a rejected call, once its turn has ended."""
-        if mark.body.status in (400, 413, 415, 422):
+        if mark.body.rejects_content:
             self._now |= self._images.get(mark.body.call, frozenset())
 
     @on("turn/completed")

@@ -6,6 +6,7 @@ from typing import Any, Final
 from harness.judge.base import listen
 from harness.judge.ledger.base import Choice, Choices, Observer, observes
 from harness.judge.ledger.words import json_type, type_word, word
+from harness.protocol.spec.sdk_options import LISTED_VALUES
 from harness.protocol.values import MISSING, arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.surface.sdk import Call, Calls
@@ -198,9 +199,8 @@ class ThreadOptions(CallObserver):
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
         """Yield the choices of a call."""
-        efforts = ("minimal", "low", "medium", "high", "xhigh")
         effort = text(_thread(call).get("modelReasoningEffort"))
-        if effort and effort not in efforts:
+        if effort and effort not in LISTED_VALUES["modelReasoningEffort"]:
             passed = any(effort in word for word in _words(call))
             value = "passed on" if passed else "left out" if call.starts else _ending(end)
             yield Choice("sdk-thread-options.unknown", value, end)

@@ -263,10 +263,11 @@ class Answers(Monitor):
 
     @on_mark(ClientLeft)
     def on_client_left(self, mark: Mark[ClientLeft]) -> Outcomes:
+        # A mark of another client comes here too while this connection is the only one judged.
+        if not self.owed.client_left:
+            return
         for question in self._open.values():
             seconds = mark.at - question.at
-            if question.connection != mark.body.connection:
-                return
             if seconds < MIN_SECONDS_TO_ANSWER:
                 self._left_early.append(question)
             else:

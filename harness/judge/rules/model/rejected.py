@@ -12,9 +12,6 @@ from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall, ModelEnd
 from harness.trace.trace import Mark
 
-# The HTTP statuses that find fault with the content of a call.
-REJECTING_STATUSES = (400, 413, 415, 422)
-
 
 @rule(
     "model.rejected-left-out",
@@ -72,7 +69,7 @@ class RejectedLeftOut(Undisturbed):
             if end.is_complete:
                 self._accepted |= self._images_of.get(end.call, frozenset())
         for end in self._ends:
-            if end.status in REJECTING_STATUSES:
+            if end.rejects_content:
                 for image in self._images_of.get(end.call, frozenset()) - self._accepted:
                     self._rejected.setdefault(image, start)
 

@@ -22,6 +22,7 @@ from harness.judge.rules.shared.sdk_turns import (
 )
 from harness.judge.rules.shared.violations import Member, root_member, wrong
 from harness.judge.verdict import Level
+from harness.protocol.spec.sdk_options import LISTED_VALUES
 from harness.protocol.values import MISSING, arr, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
@@ -38,13 +39,6 @@ TEXT_OPTIONS: Final = (
     ("thread", "webSearchMode", "sdk-thread-options.web-search"),
     ("thread", "approvalPolicy", "sdk-thread-options.approval"),
 )
-# The values that the text lists; an SDK may refuse any other before it starts the agent.
-LISTED_VALUES: Final[dict[str, tuple[str, ...]]] = {
-    "sandboxMode": ("read-only", "workspace-write", "danger-full-access"),
-    "modelReasoningEffort": ("minimal", "low", "medium", "high", "xhigh"),
-    "webSearchMode": ("disabled", "cached", "live"),
-    "approvalPolicy": ("never", "on-request", "on-failure", "untrusted"),
-}
 
 
 @rule(
