@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from .judging import command
-from .running import harness_run, own_pytest, scenario
+from .running import SCENARIO, harness_run, own_pytest, scenario
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -142,3 +142,41 @@ def test_command_whose_reader_leaves_ends_quietly(words: str, place: Path) -> No
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+UNUSED = {
+    "capability": (["--require", "deltas,mcp-tools"], "--require deltas: no scenario of this run"),
+    "tag": (["--tag", "turns,skills"], "--tag: no scenario of this run has the tag 'skills'"),
+    "misspelt-tag": (["--tag", "turns,skils"], "--tag: unknown tag 'skils'; did you mean 'skills'"),
+    "race": (
+        ["--race", "kill@turn:started,kill@nope"],
+        "--race kill@nope: no scenario of this run has this race",
+    ),
+    "workers": (["--require", "mcp-tools", "-n", "2"], "--require mcp-tools: no scenario of this"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSED)
+def test_a_word_that_no_scenario_of_the_run_uses_is_an_error(case: str, place: Path) -> None:
+    words, message = UNUSED[case]
+    told = harness_run("turns/plain-turn", *words, server=MINIMAL, folder=place)
+    assert (told.status, told.score) == (2, ""), told.text
+    assert message in told.line("ERROR: ")
+
+
+USED = {
+    "all": ["turns/plain-turn", "--require", "all"],
+    "core": ["turns/plain-turn", "--require", "core"],
+    "needed": ["turns/plain-turn", "approvals/accept-command", "--require", "command-approval"],
+    "own": ["my/needs.scenario.yaml", "--require", "plan", "--tag", "plan"],
+    "covered-rule-needs-it": ["my/needs.scenario.yaml", "--require", "skills"],
+}
+
+
+@pytest.mark.parametrize("case", USED)
+def test_a_word_that_some_scenario_uses_is_none(case: str, place: Path) -> None:
+    text = SCENARIO.replace("[turn.completes]", "[turn.completes, skills.icon-names]")
+    scenario(place / "my" / "needs.scenario.yaml", text + "needs: [plan]\n")
+    told = harness_run(*USED[case], server=MINIMAL, folder=place)
+    assert told.status in (0, 1), told.text
+    assert "ERROR: --" not in told.text

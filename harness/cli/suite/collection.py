@@ -19,6 +19,7 @@ from harness.cli.suite.item_selection import (
 )
 from harness.cli.suite.items import RaceItem, ScenarioFile, ScenarioItem
 from harness.cli.suite.selection import Selection, selection, tags
+from harness.cli.suite.unused_words import unused_word
 from harness.judge.rules.discovery import all_rules
 from harness.play.config import Config
 from harness.scenario.bundled import bundled_files, bundled_ids
@@ -184,17 +185,30 @@ class Collecting:
         if ids:
             played = bundled_files().values() if self._adds_bundled() else self._arguments.picks
             notes = (self._without_bundled(ids), unplayed_by_sdk(self._config, played))
-            self.note = "\n".join(filter(None, notes))
+            unused = unused_word(option, ids, self._own_paths(), self._config.rules)
+            if unused.startswith("--tag"):
+                unused = unknown_tag(option, self._seen_tags) or unused
+            if unused and not option.no_bundled:
+                self.status, self.unplayed = pytest.ExitCode.USAGE_ERROR, unused
+                return
+            # The options may be in the user's addopts, and so in every run.
+            self.note = "\n".join(filter(None, (*notes, unused)))
             return
         odd_tag = unknown_tag(option, self._seen_tags)
         reason = odd_tag or why_nothing_played(option, self._arguments)
         if option.no_bundled and not odd_tag:
-            # The options may be in the user's addopts, and so in every run.
             self.note = f"no scenario was played on the server: {reason}"
             return
         self.status = pytest.ExitCode.USAGE_ERROR if odd_tag else pytest.ExitCode.NO_TESTS_COLLECTED
         nothing = "a server was given, and no scenario is left to play on it"
         self.unplayed = f"{nothing}: {reason}" if reason else nothing
+
+    def _own_paths(self) -> list[Path]:
+        """Return the files and folders in which the user's own scenarios may be."""
+        return [
+            *self._arguments.named_paths(),
+            *(Path(word.split("::", 1)[0]) for word in self._pytest.args),
+        ]
 
     def _without_bundled(self, ids: list[str]) -> str:
         """Return a note that the user's own scenarios are played instead of the bundled ones."""
