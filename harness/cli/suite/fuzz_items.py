@@ -6,6 +6,7 @@ Failures fail the item, with the text of `harness fuzz`.
 import argparse
 import os
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ class Fuzzing:
         self._config = config
         self._interruption = interruption
         self._play = guarded(self._search)
+        self._sessions_follow = False
+        self._spare_seconds = 0.0
         self.results: list[dict[str, Any]] = []
         pytest_config.addinivalue_line("markers", f"{MARK}: generated cases on the server")
 
@@ -82,6 +85,12 @@ class Fuzzing:
             item.add_marker(MARK)
             items.append(item)
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note whether sessions follow the other kinds: in workers another one may play them."""
+        names = {item.name for item in session.items}
+        is_worker = hasattr(session.config, "workerinput")
+        self._sessions_follow = f"{MARK}/sessions" in names and not is_worker
+
     def _search(self, kind: str) -> None:
         from harness.search.fuzz import result_text
         from harness.search.fuzz.case import SHARES, kinds_of
@@ -94,10 +103,11 @@ class Fuzzing:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
         kinds = kinds_of(kind)
         total = DEFAULT_SECONDS if option.max_time is None else option.max_time
-        seconds = total * SHARES[kinds[0]] / sum(SHARES.values())
-        bounds = Bounds(kinds, option.fuzz_seed, seconds, option.fuzz_conversations)
+        seconds = self._spare_seconds + total * SHARES[kinds[0]] / sum(SHARES.values())
+        bounds = Bounds(kinds, option.fuzz_seed, seconds, may_end_early=self._sessions_follow)
         if option.fuzz_conversations is not None:
             bounds = Bounds(kinds, option.fuzz_seed, None, option.fuzz_conversations)
+        began = time.monotonic()
         # Workers may play several kinds at once, each with the files of its own kind.
         with open_store(failures_folder(), kinds) as store:
             try:
@@ -105,6 +115,7 @@ class Fuzzing:
             except TargetError as failed:
                 note = f"{failed}; ask harness doctor what to do"
                 result = Result(bounds, notes=[note], broke_off=True)
+        self._spare_seconds = max(0.0, seconds - (time.monotonic() - began))
         target = Programs(config.option or config.profile.name, shlex.join(config.profile.command))
         words = target.options(SESSION)
         self.results.append(result_text.plain(result, store, words))

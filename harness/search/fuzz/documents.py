@@ -21,6 +21,7 @@ from harness.search.fuzz.case import Kind
 from harness.search.fuzz.causes import MAX_OCCASIONS, Causes
 from harness.search.fuzz.frames import frame_document
 from harness.search.fuzz.params import Request, requests
+from harness.search.fuzz.reactions import Reactions
 from harness.search.fuzz.sessions.chooser import seeded_chooser
 from harness.search.fuzz.sessions.confirm import shrinking_within
 from harness.search.fuzz.sessions.play import Played, play
@@ -123,11 +124,13 @@ def search_documents(
     cases: int | None = None,
     known_causes: Causes | None = None,
     method: str = "",
+    may_end_early: bool = False,
 ) -> SessionCampaign:
     """Play documents of inputs or frames until a bound, and shrink each new cause.
 
     The same seed gives the same documents in the same order, on any server. `method` is the only
-    one that inputs send, "" for all. Raises `SetupFailed` if the server cannot be used at all.
+    one that inputs send, "" for all. With `may_end_early` the search ends when the server shows
+    nothing new. Raises `SetupFailed` if the server cannot be used at all.
     """
 
     def frames(attempt: Attempt) -> None:
@@ -147,6 +150,7 @@ def search_documents(
         searcher = DocumentSearcher(
             config, portal, bench, interruption, seed, on_found, known_causes
         )
+        searcher.reactions = Reactions(kind) if may_end_early else None
         # Raised within the block, it would come out as an exception group.
         try:
             searcher.run_all(frames if kind == "frames" else inputs, seconds, cases)
@@ -161,6 +165,8 @@ class DocumentSearcher(Searcher):
     """A search with documents from a generator, which may send invalid messages."""
 
     max_occasions = MAX_OCCASIONS
+    # The reactions seen so far; None to search until the bound.
+    reactions: Reactions | None = None
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
         """Play like sessions, without the extra checks."""
@@ -179,10 +185,13 @@ class DocumentSearcher(Searcher):
         broken: list[Exception] = []
 
         def attempt(document: Json) -> None:
-            if time.monotonic() >= began + seconds or campaign.cases == cases:
+            exhausted = self.reactions is not None and self.reactions.are_exhausted
+            if exhausted or time.monotonic() >= began + seconds or campaign.cases == cases:
                 raise _BoundReached
             try:
-                self._attempt(document)
+                played = self._attempt(document)
+                if self.reactions is not None:
+                    self.reactions.note(played)
             except Exception as error:
                 # Hypothesis would take it for a failing example, and try again.
                 broken.append(error)

@@ -25,7 +25,8 @@ ENDLESS_SECONDS = 10.0**8
 class Bounds:
     """The extent of a search: seconds for all kinds, or cases of each kind, or both.
 
-    Without seconds the same seed plays the same cases. `method` limits inputs, "" for all.
+    Without seconds the same seed plays the same cases. `method` limits inputs, "" for all. With
+    `may_end_early` another search uses the time that this one leaves.
     """
 
     kinds: Sequence[Kind]
@@ -33,6 +34,7 @@ class Bounds:
     seconds: float | None = None
     cases: int | None = None
     method: str = ""
+    may_end_early: bool = False
 
 
 @dataclass(slots=True)
@@ -85,8 +87,12 @@ def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruptio
         if bounds.seconds is not None:
             rest = max(0.0, bounds.seconds - (time.monotonic() - began))
             seconds = rest * SHARES[kind] / sum(SHARES[other] for other in kinds_left)
+        # Sessions, which come last, use the time that the others leave.
+        may_end_early = cases is None and (bounds.may_end_early or "sessions" in kinds_left)
         try:
-            _search(config, kind, seconds, cases, store, result, interruption, causes)
+            _search(
+                config, kind, seconds, cases, store, result, interruption, causes, may_end_early
+            )
         except SetupFailed as failed:
             if not result.case_count and not result.failures:
                 raise
@@ -110,6 +116,7 @@ def _search(
     result: FuzzResult,
     interruption: Interruption,
     causes: Causes,
+    may_end_early: bool,
 ) -> None:
     bounds = result.bounds
 
@@ -131,6 +138,7 @@ def _search(
             cases=cases,
             known_causes=causes,
             method=bounds.method,
+            may_end_early=may_end_early,
         )
     result.searches[kind] = campaign
     result.interrupted_by = campaign.interrupted_by
