@@ -1,4 +1,4 @@
-"""The time of `harness fuzz`: inputs and frames end when they bring nothing new, sessions do not."""
+"""Time of `harness fuzz`: inputs and frames end when they bring nothing new."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from harness.trace.nearest import unknown_name
 Kind = Literal["inputs", "frames", "sessions"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The share of the time that each kind gets: a session takes as long as several of the others.
-SHARES: dict[Kind, int] = {"inputs": 3, "frames": 2, "sessions": 5}
+SHARES: dict[Kind, int] = {"inputs": 2, "frames": 1, "sessions": 7}
 
 
 def failure_id(kind: Kind, cause: str, document: Json) -> str:

@@ -68,3 +68,33 @@ def test_a_cause_found_after_all_is_not_lost() -> None:
     assert not causes.was_lost("crash")
     assert not causes.is_new("crash", "a", 3)
     assert causes.is_new("crash", "b", 3)
+
+
+def test_wrong_members_of_one_method_do_not_use_up_the_occasions_of_others() -> None:
+    members = [f"thread/read, result.thread.{name}" for name in ("a", "b", "c")]
+    found = followed(Causes(), [*members, "turn/start, result.turn.id"], 5)
+    assert found == [*members[:2], "turn/start, result.turn.id"]
+
+
+def followed_places(causes: Causes, occasions: list[str]) -> list[str]:
+    """The occasions of one cause that sessions follow up."""
+    found: list[str] = []
+    for occasion in occasions:
+        if causes.is_new_place("shape", occasion):
+            causes.follow("shape", occasion)
+            causes.confirm("shape", occasion)
+            found.append(occasion)
+    return found
+
+
+def test_sessions_follow_up_two_places_of_one_cause() -> None:
+    read, resume = (f"thread/{name}, result.thread" for name in ("read", "resume"))
+    occasions = [f"{read}.status", f"{resume}.status", f"{resume}.preview", f"{read}.path"]
+    assert followed_places(Causes(), occasions) == [occasions[0], occasions[2]]
+
+
+def test_sessions_cannot_tell_two_occasions_without_a_place_apart() -> None:
+    place = "thread/read, result.thread.status"
+    assert followed_places(Causes(), ["turn/start", place]) == ["turn/start"]
+    assert followed_places(Causes(), [place, "turn/start"]) == [place]
+    assert followed_places(Causes(), ["", ""]) == [""]

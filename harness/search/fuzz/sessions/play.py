@@ -1,5 +1,6 @@
 """Play and judge one generated document on a server."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from harness.scenario.client_steps import RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, Loc, Place
+from harness.search.fuzz.causes import occasion_at
 from harness.search.fuzz.sessions.checks import Output, find_observations, step_at
 from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json
 from harness.trace.correlation import Correlation
@@ -32,8 +34,9 @@ class Problem:
 
     `step` is the number of the step that shows it, 0 for none; `where` are the expected values of
     its answer. With `habit` it is the server's choice where the text leaves one; `output` is the
-    missing output of a command or a model call. `occasion` of a broken MUST is its method, or the
-    last message sent and how the server ended; "" for unknown.
+    missing output of a command or a model call. `occasion` of a broken MUST is its method with the
+    member or the clause that is broken, or the last message sent and how the server ended; "" for
+    unknown.
     """
 
     cause: str
@@ -151,7 +154,7 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
         if row.verdict is Verdict.ERROR or broken:
             level = Level.MUST if row.verdict is Verdict.ERROR else row.level
             step = step_at(run, max(row.frames, default=0))
-            occasion = _method_of(run, row.frames) if level is Level.MUST else ""
+            occasion = _occasion_of(run, row) if level is Level.MUST else ""
             yield Problem(row.rule, violation_line(row), level, step, occasion=occasion)
     for finding in outcome.findings:
         if finding.id.startswith(_COUNTED_FINDINGS) and not finding.known:
@@ -161,6 +164,16 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
         yield Problem(
             check.cause, check.text, level, check.step, check.habit, check.where, check.output
         )
+
+
+def _occasion_of(run: Run, row: Row) -> str:
+    """Return the method of the first message, and the member or the clause that is broken."""
+    paths = [_BRACKETS.sub("[]", place.path) for place in row.places] or list(row.clauses)
+    return occasion_at(_method_of(run, row.frames), paths[0] if paths else "")
+
+
+# Indexes and odd keys differ from play to play.
+_BRACKETS = re.compile(r"\[[^\]]*\]")
 
 
 def _method_of(run: Run, seqs: Collection[int]) -> str:
@@ -177,7 +190,7 @@ def _end_of(run: Run) -> str:
     """Return the last message sent, with the server's exit status if it ended."""
     sent_frames = [frame for frame in run.trace.frames if not frame.from_target]
     last = (sent_frames[-1].method or "a message without a method") if sent_frames else "its start"
-    return f"{last}, exit status {run.status}" if run.has_died else last
+    return occasion_at(last, f"exit status {run.status}" if run.has_died else "")
 
 
 def violation_line(row: Row) -> str:

@@ -17,7 +17,7 @@ from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption
 from harness.play.session.servers import SetupFailed
 from harness.protocol.values import obj
-from harness.search.fuzz.causes import Causes
+from harness.search.fuzz.causes import Causes, place_of
 from harness.search.fuzz.sessions.chains import draw_session
 from harness.search.fuzz.sessions.chooser import Chooser
 from harness.search.fuzz.sessions.confirm import (
@@ -281,7 +281,7 @@ class Searcher:
         problems = [
             problem
             for problem in self._habits.serious_problems(played)
-            if occasion in ("", problem.occasion)
+            if occasion in ("", problem.occasion) or self._is_same_place(occasion, problem)
         ]
         matching = [problem for problem in problems if problem.cause == cause]
         if not matching and self.max_occasions == 1:
@@ -292,6 +292,11 @@ class Searcher:
             ]
         return matching[0] if matching else None
 
+    def _is_same_place(self, occasion: str, problem: Problem) -> bool:
+        """Return whether a session shows the same at the same place, maybe of another method."""
+        place = place_of(occasion)
+        return self.max_occasions == 1 and place != "" and place == place_of(problem.occasion)
+
     def _mark(self) -> Mark | None:
         """Return the marker of requests whose params are shrunk; None to leave params alone."""
         return None
@@ -299,6 +304,8 @@ class Searcher:
     def _is_new(self, problem: Problem) -> bool:
         if self._causes.was_lost(problem.cause) and time.monotonic() > self._end:
             return False
+        if self.max_occasions == 1:
+            return self._causes.is_new_place(problem.cause, problem.occasion)
         return self._causes.is_new(problem.cause, problem.occasion, self.max_occasions)
 
     def _attempt(self, document: Json) -> Played:
