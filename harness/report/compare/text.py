@@ -11,7 +11,7 @@ from harness.report.results.rerun_command import near_path
 _WIDTH = 200
 _MAX_NAMES_LISTED = 3
 _SCENARIO = "scenario "
-_KNOWN = ", of known deviations"
+OF_KNOWN = ", of known deviations"
 # The headings of the kinds of differences in Markdown.
 UNSTEADY = "Too seldom to tell from chance"
 HEADINGS = {
@@ -36,7 +36,7 @@ def text_lines(comparison: Comparison) -> Iterator[str]:
     yield from _left_out(comparison)
     for kind, known, group in _by_kind(comparison):
         yield ""
-        yield f"{kind}{_KNOWN if known else ''} ({len(group)})"
+        yield f"{kind}{OF_KNOWN if known else ''} ({len(group)})"
         yield from _changes(group)
     if comparison.unsteady:
         yield ""
@@ -147,7 +147,7 @@ def markdown(
         yield f"{line[0].upper()}{line[1:]}."
     for kind, known, group in _by_kind(comparison):
         yield ""
-        yield f"## {HEADINGS[kind]}{_KNOWN if known else ''}"
+        yield f"## {HEADINGS[kind]}{OF_KNOWN if known else ''}"
         yield ""
         yield "| what | before | after | why it matters, or what shows it |"
         yield "|---|---|---|---|"
