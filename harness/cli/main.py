@@ -247,6 +247,9 @@ app.command()(connect_options.connect)
 app.add_typer(snapshots.app, name="snapshots")
 
 
+MAX_MISTAKES_SHOWN = 40
+"""Lines about one file on the terminal; `--json` has all of them."""
+
 scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")
 app.add_typer(scenario, name="scenario")
 
@@ -265,19 +268,30 @@ def validate(
 
     files, unknown = _named_files(scenarios)
     mistakes: list[str] = []
+    bad_files: set[str] = set()
     rules, lexicon = set(all_rules()), protocol_lexicon()
     capabilities = {capability.id for capability in load_book().capabilities}
     for loaded in load_all(
         files, rules=rules, capabilities=capabilities, lexicon=lexicon, clientless=True
     ):
         if isinstance(loaded, Exception):
-            mistakes.append(str(loaded))
-            typer.echo(str(loaded), err=True)
+            bad_files.add(loaded.path + loaded.row)
+            lines = [mistake.line for mistake in loaded.all_mistakes()]
+            mistakes += lines
+            shown, hidden = lines[:MAX_MISTAKES_SHOWN], len(lines) - MAX_MISTAKES_SHOWN
+            more = [f"{loaded.path}: {hidden} more mistakes"] if hidden > 0 else []
+            typer.echo("\n".join([*shown, *more]), err=True)
+    bad = len(bad_files) + len(unknown)
     with run_commands.exit_on_error():
         write_results(
-            lambda: [f"{len(files)} scenario(s), {len(mistakes) + unknown} bad"],
+            lambda: [f"{len(files)} scenario(s), {bad} bad"],
             json_target=json,
-            results=lambda: {"scenarios": len(files), "mistakes": mistakes},
+            results=lambda: {
+                "scenarios": len(files),
+                "bad": bad,
+                "unknown": unknown,
+                "mistakes": mistakes,
+            },
         )
     raise typer.Exit(1 if mistakes else 2 if unknown or not files else 0)
 
@@ -291,7 +305,8 @@ def list_scenarios(
     """List scenarios, the bundled ones without arguments: id, what it needs, title."""
     from harness.scenario.loader import load_all
 
-    files, bad = _named_files(scenarios or ["bundled"])
+    files, unknown = _named_files(scenarios or ["bundled"])
+    bad = len(unknown)
     rows: list[dict[str, Any]] = []
     for loaded in load_all(files, clientless=True):
         if isinstance(loaded, Exception):
@@ -320,20 +335,20 @@ def show_scenario(
         typer.echo(bundled_scenario_text(name), nl=False)
 
 
-def _named_files(words: list[str]) -> tuple[list[Path], int]:
-    """Return the files of all words, and the number of bad words, which are reported."""
+def _named_files(words: list[str]) -> tuple[list[Path], list[str]]:
+    """Return the files of all words, and a message about each bad word, which is printed too."""
     from harness.errors import UsageError
     from harness.scenario.scenario_names import named_files
 
     files: dict[Path, None] = {}
-    bad = 0
+    unknown: list[str] = []
     for word in words:
         try:
             files |= dict.fromkeys(named_files([word]))
         except UsageError as problem:
-            bad += 1
+            unknown.append(str(problem))
             typer.echo(str(problem), err=True)
-    return list(files), bad
+    return list(files), unknown
 
 
 @scenario.command(name="from-trace")

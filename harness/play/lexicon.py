@@ -2,22 +2,29 @@
 
 from collections.abc import Collection, Iterator
 from functools import cache
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from harness.client.target.overrides import SCENARIO_PLACEHOLDERS
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.errors import SchemaError, show_value
 from harness.protocol.spec.listed import Unlisted, unlisted_members
 from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.members import shape_of
 from harness.protocol.values import MISSING
 from harness.protocol.wire.error import AgentErrorInfo
+from harness.protocol.wire.item import MessagePhase
+from harness.protocol.wire.thread import ActiveFlag
 from harness.scenario.explain import yaml11_hint
 from harness.scenario.lexicon import Kind, Mistake, Side
 from harness.scenario.words import ITEM, protocol_words
+from harness.scenario.yaml12 import Loc
 from harness.trace.nearest import did_you_mean, nearest
 
 # An unlisted member is a server's own, unless it is this similar to a listed one.
 MIN_SIMILARITY = 0.75
+# So is a value where the text lists none.
+MIN_SIMILARITY_OF_VALUES = 0.85
+MIN_BEGIN = 4
 
 
 class BookLexicon:
@@ -54,6 +61,13 @@ class BookLexicon:
                 mistakes.append(Mistake(path, f"found {name!r}; did you mean {near!r}?", name))
         return mistakes
 
+    def members(self, method: str, side: Side) -> Collection[str]:
+        """Return the members that the params or the result of a message list."""
+        reference = self._book.reference(method, side)
+        if reference is None:
+            return ()
+        return [member.name for member in shape_of(self._book.schemas, reference).members]
+
     def mistakes_in_item(self, members: dict[str, Any]) -> list[Mistake]:
         """Return the mistakes in some members of an item."""
         is_known = members["type"] in self._names["item type"]
@@ -62,6 +76,7 @@ class BookLexicon:
     def _find_mistakes(self, reference: str, value: Any, *, complete: bool) -> list[Mistake]:
         schemas = self._book.schemas
         keys = [*filter(None, map(_misspelt_member, unlisted_members(schemas, reference, value)))]
+        keys += _near_misses_of_open_values(value)
         if schemas.is_valid(reference, value):
             return keys
         # A misspelt key is also a missing one: the misspelling is the mistake.
@@ -74,6 +89,11 @@ class BookLexicon:
         ]
 
 
+# Members whose values the text leaves open, with the known ones; others may be a server's own.
+_OPEN_VALUES: dict[str, tuple[str, ...]] = {
+    "phase": get_args(MessagePhase),
+    "activeFlags": get_args(ActiveFlag),
+}
 _INFOS: tuple[str, ...] = get_args(get_args(AgentErrorInfo)[0]) or get_args(AgentErrorInfo)
 
 
@@ -89,6 +109,21 @@ def _misspelt_member(member: Unlisted) -> Mistake | None:
     if not near:
         return None
     return Mistake(member.path, f"unknown member {name!r}; did you mean {near!r}?", name, key=True)
+
+
+def _near_misses_of_open_values(value: Any, path: Loc = ()) -> Iterator[Mistake]:
+    """Yield the values that are nearly a known one, or only the begin of one."""
+    if isinstance(value, dict | list):
+        members = cast("dict[str, Any] | list[Any]", value)
+        for step, member in members.items() if isinstance(members, dict) else enumerate(members):
+            yield from _near_misses_of_open_values(member, (*path, step))
+    name = next((step for step in reversed(path) if isinstance(step, str)), "")
+    known = _OPEN_VALUES.get(name, ())
+    if isinstance(value, str) and known and value not in known:
+        begun = [word for word in known if len(value) >= MIN_BEGIN and word.startswith(value)]
+        near = begun[0] if begun else nearest(value, known, cutoff=MIN_SIMILARITY_OF_VALUES)
+        if near:
+            yield Mistake(path, f"found {value!r}; did you mean {near!r}?", value)
 
 
 def _value_mistakes(errors: list[SchemaError], value: Any, *, complete: bool) -> Iterator[Mistake]:

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from harness.scenario.client_steps import METHOD_OF_STEP
 from harness.scenario.model import Scenario
-from harness.scenario.yaml12 import Document, ScenarioError
+from harness.scenario.yaml12 import Document, Mistakes, ScenarioError
 from harness.trace.nearest import did_you_mean, unknown_name
 
 _TYPES = {
@@ -73,19 +73,34 @@ def describe_error(error: ErrorDetails, *others: ErrorDetails, root: Any = Scena
 def first_mistake(
     error: ValidationError, document: Document, path: Path, root: Any = Scenario
 ) -> ScenarioError:
-    """Return the first mistake in the order of the file."""
+    """Return the first mistake in the order of the file, with the others."""
+    mistakes = Mistakes(path, document)
+    add_mistakes(error, document, mistakes, root)
+    found = mistakes.error
+    assert found is not None, "a validator that fails has a reason"
+    return found
+
+
+def add_mistakes(
+    error: ValidationError, document: Document, mistakes: Mistakes, root: Any = Scenario
+) -> None:
+    """Add a sentence for each place at which a validator found an error."""
     details = error.errors(include_url=False)
     # A misspelt key is also a missing one: the misspelling is the mistake.
     if any(detail["type"] == "extra_forbidden" for detail in details):
         details = [detail for detail in details if detail["type"] != "missing"]
-    mistakes: dict[tuple[int, int], list[ErrorDetails]] = {}
+    details_at: dict[tuple[int, int], list[ErrorDetails]] = {}
     for detail in details:
-        is_key = detail["type"] == "extra_forbidden" or detail["loc"][-1:] == ("[key]",)
-        mistakes.setdefault(document.place(detail["loc"], key=is_key), []).append(detail)
-    place = min(mistakes)
-    message = describe_error(*mistakes[place], root=root)
-    more = f" ({len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
-    return ScenarioError(path, place, message + more)
+        place = document.place(detail["loc"], key=_is_about_key(detail))
+        details_at.setdefault(place, []).append(detail)
+    for together in details_at.values():
+        first = together[0]
+        message = describe_error(*together, root=root)
+        mistakes.add(first["loc"], message, key=_is_about_key(first))
+
+
+def _is_about_key(detail: ErrorDetails) -> bool:
+    return detail["type"] == "extra_forbidden" or detail["loc"][-1:] == ("[key]",)
 
 
 def yaml11_hint(value: Any) -> str:

@@ -53,6 +53,10 @@ class Lexicon(Protocol):
         """
         ...
 
+    def members(self, method: str, side: Side) -> Collection[str]:
+        """Return the members that the params or the result of a message list; none if not shown."""
+        ...
+
     def mistakes_in_item(self, members: dict[str, Any]) -> list[Mistake]:
         """Return the mistakes in some members of an item, its `type` among them."""
         ...

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.protocol.values import obj
-from harness.scenario.explain import first_mistake, unknown_name
+from harness.scenario.explain import add_mistakes, unknown_name
 from harness.scenario.families import load_family, scenario_paths_in
 from harness.scenario.faults import find_fault_mistake
 from harness.scenario.filling import Filling
@@ -22,12 +22,13 @@ from harness.scenario.identity import (
     scenario_id,
 )
 from harness.scenario.lexicon import Lexicon
+from harness.scenario.mended import mended_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.name_checks import NameChecker
 from harness.scenario.spelling_checks import SpellingChecker
 from harness.scenario.surfaces import commands_needed, find_unplayable
 from harness.scenario.workspace import CopiedFile
-from harness.scenario.yaml12 import Document, ScenarioError, parse, parse_file
+from harness.scenario.yaml12 import Document, Mistakes, ScenarioError, parse, parse_file
 from harness.trace.surfaces import SESSION, surface_id
 
 __all__ = [
@@ -135,8 +136,7 @@ def load(
         )
         return loaded if clientless else _require_client(loaded)
     except ScenarioError as error:
-        row_words = family.describe_row(name)
-        raise ScenarioError(error.path, error.place, error.message, row_words) from error
+        raise error.in_row(family.describe_row(name)) from error
 
 
 def load_all(
@@ -149,7 +149,7 @@ def load_all(
 ) -> Iterator[Loaded | ScenarioError]:
     """Yield each file's scenario, or its error; two with one id are an error too.
 
-    An error that several rows of a family share is yielded once.
+    A mistake that several rows of a family share is yielded once.
     """
     paths_by_id: dict[str, Path] = {}
     reported: set[tuple[str, tuple[int, int], str]] = set()
@@ -164,10 +164,17 @@ def load_all(
             )
             check_id(loaded, paths_by_id)
         except ScenarioError as error:
-            mistake = error.path, error.place, error.message
-            if mistake not in reported:
-                reported.add(mistake)
-                yield error
+            new = [
+                mistake
+                for mistake in error.all_mistakes()
+                if (mistake.path, mistake.place, mistake.message) not in reported
+            ]
+            reported |= {(mistake.path, mistake.place, mistake.message) for mistake in new}
+            if new:
+                first, *others = new
+                yield ScenarioError(
+                    first.path, first.place, first.message, first.row, tuple(others)
+                )
         else:
             yield loaded
 
@@ -240,20 +247,40 @@ def _check_document(
         message = "expected a mapping with title, model, client; found no mapping"
         raise ScenarioError(path, document.place(()), message)
     value = Filling(document, path, identity, client=client_texts).filled_value()
+    mistakes = Mistakes(path, document)
     try:
         scenario = Scenario.model_validate(value)
     except ValidationError as error:
-        raise first_mistake(error, document, path) from error
-    NameChecker(scenario, document, path).check()
+        add_mistakes(error, document, mistakes)
+        scenario = mended_scenario(value, error)
+    if scenario is not None:
+        _check_scenario(scenario, path, rules, capabilities, lexicon, mistakes)
+    found = mistakes.error
+    if scenario is None or found is not None:
+        assert found is not None, "a scenario that is not valid has a mistake"
+        raise found
+    return Loaded(identity, path, scenario, document)
+
+
+def _check_scenario(
+    scenario: Scenario,
+    path: Path,
+    rules: Collection[str] | None,
+    capabilities: Collection[str] | None,
+    lexicon: Lexicon | None,
+    mistakes: Mistakes,
+) -> None:
+    """Add the mistakes in names and words of a file whose form is right."""
+    NameChecker(scenario, mistakes).check()
     problem = find_unplayable(scenario) or find_fault_mistake(
         scenario.faults, scenario.surfaces, bool(scenario.race_actions)
     )
     if problem is not None:
-        raise ScenarioError(path, document.place(problem[0]), problem[1])
-    _check_copied_files(scenario, document, path)
+        mistakes.add(*problem)
+    _check_copied_files(scenario, path, mistakes)
     if scenario.expect.violations and not scenario.faults:
         message = "violations goes with faults: a server is expected to break no rule"
-        raise ScenarioError(path, document.place(("expect", "violations"), key=True), message)
+        mistakes.add(("expect", "violations"), message, key=True)
     for loc, names, valid in (
         (("covers",), scenario.covers, rules),
         (("expect", "violations"), scenario.expect.violations, rules),
@@ -262,23 +289,20 @@ def _check_document(
         key, kind = loc[-1], "capability" if loc == ("needs",) else "rule id"
         for index, name in enumerate(names):
             if valid is not None and name not in valid:
-                place = document.place((*loc, index))
                 message = unknown_name(kind, name, valid)
                 if any(mark in name for mark in "*?["):
                     message = f"{name!r} is a pattern, and {key} takes none: name each {kind}"
-                raise ScenarioError(path, place, message)
+                mistakes.add((*loc, index), message)
     if lexicon is not None:
-        SpellingChecker(scenario, document, path, lexicon).check()
-    return Loaded(identity, path, scenario, document)
+        SpellingChecker(scenario, lexicon, mistakes).check()
 
 
-def _check_copied_files(scenario: Scenario, document: Document, path: Path) -> None:
+def _check_copied_files(scenario: Scenario, path: Path, mistakes: Mistakes) -> None:
     """Check that files to be copied into the workspace lie beside the scenario's file."""
     for name, content in scenario.workspace.files.items():
         if isinstance(content, CopiedFile) and not (path.parent / content.source).is_file():
-            place = document.place(("workspace", "files", name, "from"))
             message = f"there is no file {content.source!r} beside this one"
-            raise ScenarioError(path, place, message)
+            mistakes.add(("workspace", "files", name, "from"), message)
 
 
 def fill_in_filler(document: Document, path: Path, identity: str) -> Any:

@@ -5,7 +5,6 @@ references), so a new step is checked without a change here.
 """
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -21,8 +20,6 @@ from harness.scenario.client_steps import (
     OpenStep,
     RequestStep,
     RestartStep,
-    StartThreadStep,
-    StartTurnStep,
     WaitStep,
     thread_alias_of,
     turn_alias_of,
@@ -32,11 +29,11 @@ from harness.scenario.model import Scenario
 from harness.scenario.positions import raced_turn
 from harness.scenario.references import references
 from harness.scenario.workspace import LinkedFile
-from harness.scenario.yaml12 import Document, Loc, ScenarioError
+from harness.scenario.yaml12 import Loc, Mistakes
 from harness.trace.nearest import did_you_mean
 
 # Fields of steps that may hold `$alias.path`.
-_REFERENCE_FIELDS = ("params", "input", "where", "message", "result", "path", "texts")
+REFERENCE_FIELDS = ("params", "input", "where", "message", "result", "path", "texts")
 
 _REASON_NONE_EXISTS = {
     "thread": "no start_thread step stands before this one",
@@ -50,16 +47,17 @@ _REASON_NONE_EXISTS = {
 
 
 class NameChecker:
-    """The names that exist as the steps are played; `check` raises `ScenarioError`."""
+    """The names that exist as the steps are played; `check` adds to the mistakes."""
 
-    def __init__(self, scenario: Scenario, document: Document, path: Path) -> None:
+    def __init__(self, scenario: Scenario, mistakes: Mistakes) -> None:
         self._scenario = scenario
-        self._document = document
-        self._path = path
+        self._mistakes = mistakes
         self._threads: set[str] = set()
         self._turns: set[str] = set()
         self._values: set[str] = set()
         self._unanswered_requests: set[str] = set()
+        # What each alias names first, in words.
+        self._kinds: dict[str, str] = {}
         self._connections: set[str] = {MAIN_CONNECTION}
         self._gates = {*scenario.held_gates(), *scenario.workspace.pipes}
 
@@ -107,7 +105,9 @@ class NameChecker:
         for loc, step in steps:
             for key, name in step.expect.comparisons.items() if step.expect else ():
                 if name == step.alias:
-                    self._fail((*loc, "expect", key), f"the step {name!r} is this one itself")
+                    self._mistakes.add(
+                        (*loc, "expect", key), f"the step {name!r} is this one itself"
+                    )
                 self._check_known("model step", name, names, (*loc, "expect", key))
 
     def _check_modes(self) -> None:
@@ -117,7 +117,9 @@ class NameChecker:
             if name not in files or isinstance(files[name], LinkedFile):
                 known = ", ".join(file for file in files if not isinstance(files[file], LinkedFile))
                 loc = ("workspace", "modes", name)
-                self._fail(loc, f"the workspace has no file {name!r}; its files: {known or 'none'}")
+                self._mistakes.add(
+                    loc, f"the workspace has no file {name!r}; its files: {known or 'none'}"
+                )
 
     def _check_pipes(self) -> None:
         """Check that each pipe is one gate, used in one direction only."""
@@ -128,13 +130,13 @@ class NameChecker:
         for index, name in enumerate(pipes):
             loc = ("workspace", "pipes", index)
             if name in pipes[:index] or name in scenario.workspace.files:
-                self._fail(loc, f"the workspace has a {name!r} already")
+                self._mistakes.add(loc, f"the workspace has a {name!r} already")
             if name in held:
-                self._fail(
+                self._mistakes.add(
                     loc, f"{name!r} is a gate of the model's side; give the pipe another name"
                 )
             if name in opened & awaited:
-                self._fail(
+                self._mistakes.add(
                     loc,
                     f"the pipe {name!r} is waited for and opened, but goes one way: use one that "
                     "commands write to (wait) and one that they read from (open)",
@@ -147,7 +149,7 @@ class NameChecker:
         try:
             raced_turn(self._scenario)
         except ValueError as error:
-            self._fail(("races",), str(error), key=True)
+            self._mistakes.add(("races",), str(error), key=True)
 
     def _check_step(self, loc: Loc, step: ClientStep) -> None:
         key = next(iter(type(step).model_fields))
@@ -188,7 +190,7 @@ class NameChecker:
             name = getattr(body, field, None)
             if isinstance(name, str):
                 self._check_known(kind, name, names, (*loc, field))
-        for field in _REFERENCE_FIELDS:
+        for field in REFERENCE_FIELDS:
             for place, alias in references(getattr(body, field, None), (*loc, field)):
                 self._check_known("value", alias, self._values, place)
 
@@ -196,41 +198,47 @@ class NameChecker:
         """Add the name that a step gives."""
         if alias is None:
             return
+        is_open = isinstance(step, RequestStep) and not step.request.wait
+        kind, names = "a value", self._unanswered_requests if is_open else self._values
         if thread_alias_of(step) is not None:
-            self._add_name(alias, self._threads, (*loc, "as"))
-        if turn_alias_of(step) is not None:
-            self._add_name(alias, self._turns, (*loc, "as"))
-        match step:
-            case StartThreadStep() | StartTurnStep():
-                pass
-            case RequestStep(request=request) if not request.wait:
-                self._add_name(alias, self._unanswered_requests, (*loc, "as"))
-                return  # It has no value until a step waits for its answer.
-            case _:
-                if alias in self._values:
-                    self._fail((*loc, "as"), f"the alias {alias!r} is taken already")
-        self._values.add(alias)
+            kind, names = "a thread", self._threads
+        elif turn_alias_of(step) is not None:
+            kind, names = "a turn", self._turns
+        # One alias has one value: that of a thread cannot be a turn's too.
+        other_kind = self._kinds.get(alias, kind)
+        if other_kind != kind:
+            message = f"the alias {alias!r} is taken already, by {other_kind}; choose another name"
+            self._mistakes.add((*loc, "as"), message)
+        elif alias in names | self._values | self._unanswered_requests:
+            self._mistakes.add((*loc, "as"), f"the alias {alias!r} is taken already")
+        self._kinds.setdefault(alias, kind)
+        names.add(alias)
+        if is_open:
+            self._unanswered_requests.add(alias)  # It has a value once a step waits for its answer.
+        else:
+            self._values.add(alias)
 
     def _check_wait(self, loc: Loc, step: WaitStep) -> None:
         wait = step.wait
         if len(wait.awaited_kinds) != 1:
-            self._fail(
+            self._mistakes.add(
                 loc,
                 "expected exactly one of turn, idle, notification, request, answer, message, "
                 "gate and model",
             )
+            return
         if wait.status is not None and wait.turn is None:
-            self._fail((*loc, "status"), "status goes with turn", key=True)
+            self._mistakes.add((*loc, "status"), "status goes with turn", key=True)
         if wait.status is not None:
             self._check_statuses(wait.status, (*loc, "status"))
         if wait.where and wait.notification is None and wait.request is None:
-            self._fail((*loc, "where"), "where goes with notification or request", key=True)
+            self._mistakes.add((*loc, "where"), "where goes with notification or request", key=True)
         if wait.or_silence and (wait.notification is None or wait.alias is not None):
             message = "or_silence goes with notification, and without as"
-            self._fail((*loc, "or_silence"), message, key=True)
+            self._mistakes.add((*loc, "or_silence"), message, key=True)
         if wait.alias is not None and wait.awaited_kinds[0] in ("idle", "gate", "model"):
             awaited = "an idle thread" if wait.idle is not None else f"a {wait.awaited_kinds[0]}"
-            self._fail((*loc, "as"), f"{awaited} gives no value to name", key=True)
+            self._mistakes.add((*loc, "as"), f"{awaited} gives no value to name", key=True)
         if wait.answer is not None:
             self._values.add(wait.answer)
 
@@ -244,11 +252,11 @@ class NameChecker:
                 near = (
                     did_you_mean(status, valid) or "; a status of one server goes into extensions"
                 )
-                self._fail(place, f"found {status!r}; expected {expected}{near}")
+                self._mistakes.add(place, f"found {status!r}; expected {expected}{near}")
 
     def _add_name(self, alias: str, names: set[str], loc: Loc) -> None:
         if alias in names:
-            self._fail(loc, f"the alias {alias!r} is taken already")
+            self._mistakes.add(loc, f"the alias {alias!r} is taken already")
         names.add(alias)
 
     def _check_known(
@@ -256,11 +264,7 @@ class NameChecker:
     ) -> None:
         if name in names:
             return
+        message = f"unknown {kind} {name!r}; {_REASON_NONE_EXISTS[kind]}" if not names else ""
         if kind == "connection" and name == MAIN_CONNECTION:
-            self._fail(loc, f"no connection is left; {_REASON_NONE_EXISTS[kind]}", key=key)
-        if names:
-            self._fail(loc, unknown_name(kind, name, names), key=key)
-        self._fail(loc, f"unknown {kind} {name!r}; {_REASON_NONE_EXISTS[kind]}", key=key)
-
-    def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
-        raise ScenarioError(self._path, self._document.place(loc, key=key), message)
+            message = f"no connection is left; {_REASON_NONE_EXISTS[kind]}"
+        self._mistakes.add(loc, message or unknown_name(kind, name, names), key=key)

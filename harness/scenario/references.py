@@ -20,11 +20,17 @@ class UnknownValue(HarnessError):
 
 
 def references(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
-    """Yield every reference in a value: its path, and its alias."""
+    """Yield every reference in a value: its place, and its alias."""
+    for place, alias, _ in paths_of_references(value, loc):
+        yield place, alias
+
+
+def paths_of_references(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str, tuple[str, ...]]]:
+    """Yield every reference in a value: its place, its alias, and the steps of its path."""
     for place, text in texts(value, loc):
         match = _REFERENCE.fullmatch(text)
         if match:
-            yield place, match["alias"]
+            yield place, match["alias"], tuple(match["path"].split(".")[1:])
 
 
 def resolve_references(value: Any, values: Mapping[str, Any]) -> Any:

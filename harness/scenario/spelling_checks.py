@@ -7,7 +7,6 @@ protocol (`extensions`), and references to later values (`$t.thread.id`).
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from harness.scenario.client_steps import (
@@ -26,11 +25,13 @@ from harness.scenario.client_steps import (
 from harness.scenario.faults import Pick, as_pick
 from harness.scenario.lexicon import Kind, Lexicon, Mistake, Side
 from harness.scenario.model import Outcome, Scenario, accepted_values, contained_text
+from harness.scenario.name_checks import REFERENCE_FIELDS
 from harness.scenario.paths import nest_paths, numbers_as_lists
+from harness.scenario.reference_checks import ReferenceChecker
 from harness.scenario.references import references, texts
 from harness.scenario.surfaces import EXEC_ONLY_ITEMS
 from harness.scenario.words_used import words_used
-from harness.scenario.yaml12 import Document, Loc, ScenarioError
+from harness.scenario.yaml12 import Loc, Mistakes
 from harness.trace.nearest import nearest, unknown_name
 from harness.trace.surfaces import SESSION
 
@@ -55,17 +56,15 @@ _PROTOCOL_WORDS: dict[Kind, str] = {**KIND_WORDS, "item type": "an item type"}
 
 
 class SpellingChecker:
-    """The words of one scenario; `check` raises `ScenarioError`."""
+    """The words of one scenario; `check` adds to the mistakes."""
 
-    def __init__(
-        self, scenario: Scenario, document: Document, path: Path, lexicon: Lexicon
-    ) -> None:
+    def __init__(self, scenario: Scenario, lexicon: Lexicon, mistakes: Mistakes) -> None:
         self._scenario = scenario
-        self._document = document
-        self._path = path
+        self._mistakes = mistakes
         self._lexicon = lexicon
         exec_items = EXEC_ONLY_ITEMS if SESSION not in scenario.surfaces else ()
         self._own = frozenset([*scenario.extensions, *exec_items])
+        self._references = ReferenceChecker(lexicon, self._mistakes_at)
 
     def check(self) -> None:
         """Go over the whole file."""
@@ -86,7 +85,7 @@ class SpellingChecker:
         for index, entry in enumerate(self._scenario.faults):
             loc = ("faults", index)
             if entry.fault is not None and entry.fault not in self._lexicon.faults():
-                self._fail(
+                self._mistakes.add(
                     (*loc, "fault"), unknown_name("fault", entry.fault, self._lexicon.faults())
                 )
             for key, value in entry.picks():
@@ -127,8 +126,9 @@ class SpellingChecker:
                 self._check_value("turn/steer", body.params, (*loc, "params"), step="request")
             case RequestStep() if not body.deliberate:
                 self._check_name("request", body.method, (*loc, "method"))
-                self._check_value(body.method, body.params, (*loc, "params"), complete=True)
-                self._check_where([body.method], body.where, (*loc, "where"), side="result")
+                if body.method in self._lexicon.names("request"):
+                    self._check_value(body.method, body.params, (*loc, "params"), complete=True)
+                    self._check_where([body.method], body.where, (*loc, "where"), side="result")
             case NotifyStep() if not body.deliberate:
                 self._check_name("notification", body.method, (*loc, "method"))
             case AnswerStep():
@@ -139,6 +139,11 @@ class SpellingChecker:
                 pass
         for field in _PLACEHOLDER_FIELDS:
             self._check_placeholders(getattr(body, field, None), (*loc, field))
+        for field in REFERENCE_FIELDS:
+            value = getattr(body, field, None)
+            for place, message in self._references.mistakes_in(value, self._own):
+                self._mistakes.add((*loc, field, *place), message)
+        self._references.add(step, body)
 
     def _check_answer(self, loc: Loc, body: Answer) -> None:
         self._check_name("request of the server", body.to, (*loc, "to"))
@@ -146,12 +151,12 @@ class SpellingChecker:
         if body.deliberate:
             return
         if "decision" in body.model_fields_set:
-            self._raise_first(
+            self._add_all(
                 loc, self._mistakes_in(body.to, {"decision": body.decision}, side="result")
             )
         if "result" in body.model_fields_set:
             mistakes = self._mistakes_in(body.to, body.result, side="result", complete=True)
-            self._raise_first((*loc, "result"), mistakes)
+            self._add_all((*loc, "result"), mistakes)
 
     def _check_wait(self, loc: Loc, body: Wait) -> None:
         notifications = body.notification
@@ -175,9 +180,25 @@ class SpellingChecker:
             if method not in self._lexicon.names(kind):
                 kind = "notification of the server"
             self._check_name(kind, method, (*loc, "message", "method"))
+            self._check_params_of_message(method, body.message or {}, (*loc, "message"))
+
+    def _check_params_of_message(self, method: str, conditions: dict[str, Any], loc: Loc) -> None:
+        """Check the paths `params.…` of an awaited message like those of `where`."""
+        paths = {
+            dotted.removeprefix("params."): value
+            for dotted, value in conditions.items()
+            if dotted.startswith("params.")
+        }
+        self._check_where([method], paths, loc, prefix="params.")
 
     def _check_where(
-        self, methods: list[str], conditions: dict[str, Any], loc: Loc, *, side: Side = "params"
+        self,
+        methods: list[str],
+        conditions: dict[str, Any],
+        loc: Loc,
+        *,
+        side: Side = "params",
+        prefix: str = "",
     ) -> None:
         """Check dotted paths and their values against messages of these methods."""
         # Any element is like the first one.
@@ -195,7 +216,7 @@ class SpellingChecker:
                 self._mistakes_at(method, value_with_others, steps, side) for method in methods
             ]
             if mistakes and all(mistakes):
-                self._raise_where_mistake(loc, dotted, mistakes[0])
+                self._add_where_mistake(loc, dotted, mistakes[0], prefix)
 
     def _mistakes_at(
         self, method: str, named_value: dict[str, Any], steps: Loc, side: Side
@@ -219,11 +240,13 @@ class SpellingChecker:
                 break
         return mistakes
 
-    def _raise_where_mistake(self, loc: Loc, dotted: str, mistakes: list[Mistake]) -> None:
+    def _add_where_mistake(
+        self, loc: Loc, dotted: str, mistakes: list[Mistake], prefix: str
+    ) -> None:
         mistake = mistakes[0]
         key = mistake.key and len(mistake.path) <= len(dotted.split("."))
         inner = () if key else mistake.path[len(dotted.split(".")) :]
-        self._fail((*loc, dotted, *inner), mistake.message, key=key)
+        self._mistakes.add((*loc, prefix + dotted, *inner), mistake.message, key=key)
 
     def _check_outcome(self, loc: Loc, outcome: Outcome) -> None:
         for index, pattern in enumerate(outcome.items or ()):
@@ -239,25 +262,27 @@ class SpellingChecker:
                         key: contained_text(value) or value for key, value in members_shown.items()
                     }
                     mistakes = self._lexicon.mistakes_in_item({"type": kind, **plain_members})
-                    self._raise_first(
+                    self._add_all(
                         (*place, kind),
                         self._relevant_mistakes(mistakes, members_shown, is_sent=False),
                     )
 
     def _check_extensions(self) -> None:
         """Check that each extension is used, and is not a word of the protocol."""
-        used = words_used(self._scenario)
+        # A misspelt use is a mistake already; then the extension is not another one.
+        used = None if self._mistakes.error else words_used(self._scenario)
         for index, name in enumerate(self._scenario.extensions):
-            for kind, words in _PROTOCOL_WORDS.items():
-                if name in self._lexicon.names(kind):
-                    self._fail(
-                        ("extensions", index), f"{name!r} is {words} already: leave it out here"
-                    )
-            if name in STATUSES:
-                message = f"{name!r} is a status of a turn already: leave it out here"
-                self._fail(("extensions", index), message)
-            if name not in used:
-                self._fail(("extensions", index), f"nothing in this file uses {name!r}")
+            known = [
+                words
+                for kind, words in _PROTOCOL_WORDS.items()
+                if name in self._lexicon.names(kind)
+            ]
+            known += ["a status of a turn"] if name in STATUSES else []
+            if known:
+                message = f"{name!r} is {known[0]} already: leave it out here"
+                self._mistakes.add(("extensions", index), message)
+            elif used is not None and name not in used:
+                self._mistakes.add(("extensions", index), f"nothing in this file uses {name!r}")
 
     def _check_name(self, kind: Kind, name: str, loc: Loc, *, key: bool = False) -> None:
         valid = self._lexicon.names(kind)
@@ -265,10 +290,11 @@ class SpellingChecker:
             return
         for other, words in KIND_WORDS.items():
             if other != kind and name in self._lexicon.names(other):
-                self._fail(loc, f"{name!r} is {words}; expected a {kind}", key=key)
+                self._mistakes.add(loc, f"{name!r} is {words}; expected a {kind}", key=key)
+                return
         near = unknown_name(kind, name, {*valid, *self._own})
         purpose = "" if "did you mean" in near else "; a name of one server goes into extensions"
-        self._fail(loc, near + purpose, key=key)
+        self._mistakes.add(loc, near + purpose, key=key)
 
     def _check_value(
         self, method: str, value: Any, loc: Loc, *, complete: bool = False, step: str = ""
@@ -285,7 +311,7 @@ class SpellingChecker:
                 else replace(mistake, message=mistake.message.removesuffix(_ADVICE) + advice)
                 for mistake in mistakes
             ]
-        self._raise_first(loc, mistakes)
+        self._add_all(loc, mistakes)
 
     def _mistakes_in(
         self,
@@ -314,21 +340,14 @@ class SpellingChecker:
                 remaining.append(replace(mistake, message=message))
         return remaining
 
-    def _raise_first(self, loc: Loc, mistakes: list[Mistake]) -> None:
-        if mistakes:
-            first = min(
-                mistakes,
-                key=lambda mistake: self._document.place((*loc, *mistake.path), key=mistake.key),
-            )
-            self._fail((*loc, *first.path), first.message, key=first.key)
+    def _add_all(self, loc: Loc, mistakes: list[Mistake]) -> None:
+        for mistake in mistakes:
+            self._mistakes.add((*loc, *mistake.path), mistake.message, key=mistake.key)
 
     def _check_placeholders(self, value: Any, loc: Loc, *, key: bool = False) -> None:
         for place, near, text in misspelt_placeholders(value, self._lexicon.placeholders):
             message = f"unknown placeholder {text!r}; did you mean {near!r}?"
-            self._fail((*loc, *place), message, key=key)
-
-    def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
-        raise ScenarioError(self._path, self._document.place(loc, key=key), message)
+            self._mistakes.add((*loc, *place), message, key=key)
 
 
 def _with_each_value(members: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from harness.scenario.client_steps import WaitStep
 from harness.scenario.model import Outcome, Scenario
+from harness.scenario.references import paths_of_references
 
 # Fields of steps that hold messages or parts of them; in the last two a member may be a path.
 _VALUE_FIELDS = ("params", "input", "decision", "result", "where", "message")
@@ -18,7 +19,9 @@ def words_used(scenario: Scenario) -> set[str]:
     for step in scenario.steps:
         body: Any = getattr(step, next(iter(type(step).model_fields)))
         for field in (*_VALUE_FIELDS, *_METHOD_FIELDS):
-            used.update(_words(getattr(body, field, None), paths=field in ("where", "message")))
+            value = getattr(body, field, None)
+            used.update(_words(value, paths=field in ("where", "message")))
+            used.update(step for *_, path in paths_of_references(value) for step in path)
         if isinstance(step, WaitStep):
             used.update(step.wait.statuses)
     for entry in scenario.faults:

@@ -43,13 +43,62 @@ _SPECIAL_SCALARS: dict[str, Any] = {
 class ScenarioError(UsageError):
     """A scenario file that cannot be used. Its text is `path:line:column: mistake, advice`.
 
-    For a scenario of a family, `row` names its row at the end of the text.
+    It is the first mistake of the file; `others` are the later ones, whose number ends the text.
+    For a scenario of a family, `row` names its row there.
     """
 
-    def __init__(self, path: Path | str, place: Place, message: str, row: str = "") -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        place: Place,
+        message: str,
+        row: str = "",
+        others: "tuple[ScenarioError, ...]" = (),
+    ) -> None:
         self.path, self.place, self.message = str(path), place, message
-        end = f" ({row})" if row else ""
-        super().__init__(f"{path}:{place[0]}:{place[1]}: {message}{end}")
+        self.row, self.others = row, others
+        more = f" ({len(others)} more)" if others else ""
+        super().__init__(f"{self.line}{more}")
+
+    @property
+    def line(self) -> str:
+        """Return the text without the number of the others."""
+        end = f" ({self.row})" if self.row else ""
+        return f"{self.path}:{self.place[0]}:{self.place[1]}: {self.message}{end}"
+
+    def all_mistakes(self) -> "list[ScenarioError]":
+        """Return each mistake of the file by itself, in its order."""
+        return [ScenarioError(self.path, self.place, self.message, self.row), *self.others]
+
+    def in_row(self, row: str) -> "ScenarioError":
+        """Return it as the mistakes of a row of a family."""
+        return ScenarioError(
+            self.path, self.place, self.message, row, tuple(one.in_row(row) for one in self.others)
+        )
+
+
+class Mistakes:
+    """The mistakes of one file as they are found; `error` is all of them, None without one."""
+
+    def __init__(self, path: Path, document: "Document") -> None:
+        self._path = path
+        self._document = document
+        self._messages: dict[tuple[Place, str], None] = {}
+
+    def add(self, loc: Loc, message: str, *, key: bool = False) -> None:
+        """Add a mistake at a place of the file."""
+        self._messages.setdefault((self._document.place(loc, key=key), message))
+
+    @property
+    def error(self) -> ScenarioError | None:
+        """Return the first mistake in the order of the file, with the others."""
+        if not self._messages:
+            return None
+        first, *others = (
+            ScenarioError(self._path, place, message)
+            for place, message in sorted(self._messages, key=lambda mistake: mistake[0])
+        )
+        return ScenarioError(self._path, first.place, first.message, others=tuple(others))
 
 
 @dataclass(slots=True)

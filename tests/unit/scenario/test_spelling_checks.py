@@ -77,6 +77,12 @@ LEFT_ALONE = {
     "an index of a list whose item has no type": (
         "  - wait: {notification: turn/completed, where: {turn.items.0.type: userMessage}}\n"
     ),
+    "a member of one server, by a reference": (
+        "  - request: {method: thread/read, params: {threadId: $t.vendorColour.id}}\n"
+    ),
+    "a phase of one server": (
+        "  - start_thread: {as: u}\nexpect: {items: [{agentMessage: {phase: partial_answer}}]}\n"
+    ),
     "other braces": "  - start_thread: {as: u, params: {config: {x: '{cmd} {} {{cwd}} {a b}'}}}\n",
 }
 
@@ -113,6 +119,9 @@ def test_each_of_them_is_refused_without(name: str) -> None:
 USES = {
     "a member of an expected item": "expect: {items: [{agentMessage: {vendorColour: a}}]}",
     "a value of an expected item": "expect: {items: [{agentMessage: {phase: vendorColour}}]}",
+    "a step of a reference": (
+        "  - request: {method: thread/read, params: {threadId: $t.vendorColour}}"
+    ),
     "a member of an item in any_of": (
         "expect: {any_of: [{items: [{agentMessage: {vendorColour: a}}]}]}"
     ),
