@@ -61,14 +61,14 @@ def frame_line(
     limit: int = MAX_MESSAGE_CHARACTERS,
     places: Sequence[Place] = (),
 ) -> str:
-    """Return one frame in one line: mark, milliseconds, direction, text with its places visible."""
+    """Return one frame in one line: mark, milliseconds, direction, number, text with its places."""
     arrow = "→" if frame.direction is Direction.TO_TARGET else "←"
     note = f"  [{frame.damage.words}]" if frame.damage else ""
     spots = [
         Spot(read_path(place.path), place.offset) for place in places if place.frame == frame.seq
     ]
     text = frame.text(limit, spots)
-    return f"  {'*' if marked else ' '} {frame.at * 1000:9.1f} {arrow} {text}{note}"
+    return f"  {'*' if marked else ' '} {frame.at * 1000:9.1f} {arrow} #{frame.seq} {text}{note}"
 
 
 def load_stored(path: str) -> Trace | None:

@@ -70,7 +70,7 @@ def test_the_file_is_named_before_its_findings_and_a_hint_is_not_called_broken()
 
 def test_a_finding_has_its_line_its_clause_and_what_the_server_said(tmp_path: Path) -> None:
     said = call("harness", "check", str(REAL / "cmd_accept.jsonl"))
-    found = re.search(r"shape\.server-request: .* \(line (\d+)\)$", said.out, re.M)
+    found = re.search(r"shape\.server-request: .* \(#\d+, line (\d+)\)$", said.out, re.M)
     assert found
     line = (REAL / "cmd_accept.jsonl").read_text("utf-8").splitlines()[int(found[1]) - 1]
     assert json.loads(line)["msg"]["method"] == "item/commandExecution/requestApproval"
@@ -137,7 +137,7 @@ def test_findings_that_are_alike_are_told_once_with_their_number(tmp_path: Path)
     assert said.status == 1
     assert len(re.findall(r"^  MUST   item\.completed-after-started: ", said.out, re.M)) == 1
     assert re.search(
-        r"^         and 3 like it: item \S+ of turn \S+ \(line \d+\), ", said.out, re.M
+        r"^         and 3 like it: item \S+ of turn \S+ \(#\d+, line \d+\), ", said.out, re.M
     )
 
 

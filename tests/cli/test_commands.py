@@ -49,8 +49,10 @@ def _completed_twice(folder: Path) -> Path:
 def test_a_broken_trace_is_judged_broken_with_its_messages(tmp_path: Path) -> None:
     said = call("harness", "check", str(_completed_twice(tmp_path)))
     assert said.status == 1
-    assert re.search(r"^  MUST\s+turn\.completed-once: turn turn_1 \(line \d+\)$", said.out, re.M)
-    assert re.search(r"^ +\* +\d+\.\d ← .*turn/completed", said.out, re.M)
+    assert re.search(
+        r"^  MUST\s+turn\.completed-once: turn turn_1 \(#\d+, line \d+\)$", said.out, re.M
+    )
+    assert re.search(r"^ +\* +\d+\.\d ← #\d+ .*turn/completed", said.out, re.M)
     assert said.out.splitlines()[0].endswith("; MUST 1")
 
 

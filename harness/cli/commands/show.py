@@ -124,7 +124,7 @@ class Shown:
                 }
                 for gap in self.gaps
             ],
-            "findings": [row_json(row) for row in self.violations],
+            "findings": [row_json(row, self.trace) for row in self.violations],
             "end": str(self.trace.end),
         }
 
@@ -161,7 +161,9 @@ class Shown:
             else _COLOUR_OF_KIND.get(frame.kind, "")
         )
         connection = f" {frame.connection}" if self.has_several_connections else ""
-        head = f"  {mark} {frame.at * 1000:9.1f} {arrow} #{frame.seq}{connection}"
+        line = self.trace.line_of(frame.seq)
+        place = f"#{frame.seq} (line {line})" if line else f"#{frame.seq}"
+        head = f"  {mark} {frame.at * 1000:9.1f} {arrow} {place}{connection}"
         tail = "".join(f"  [{visible(note)}]" for note in notes)
         return f"{head} {self._paint(frame.text(limit, spots), colour)}{self._paint(tail, 'dim')}"
 
@@ -189,6 +191,7 @@ class Shown:
         is_json = frame.json is not MISSING
         entry: dict[str, Any] = {
             "message": frame.seq,
+            "line": self.trace.line_of(frame.seq),
             "milliseconds": _ms(frame.at),
             "connection": frame.connection,
             "direction": str(frame.direction),
@@ -219,28 +222,41 @@ def show_trace(
     trace_filter: TraceFilter | None = None,
     *,
     message: int | None = None,
+    line: int | None = None,
     target: str = "",
     colour: bool = False,
 ) -> Shown:
     """Read a trace, judge it and choose messages; with `message` that one and those around it.
 
-    Raises `UsageError` if the trace has no such message, or nothing that the filter names.
+    `line` is the line of that message in the file. Raises `UsageError` if the trace has no such
+    message, or nothing that the filter names.
     """
     profile = load_profile(target) if target else None
     trace, violations = _judge_trace(path, profile)
     pairs = Correlation(trace.frames)
     trace_filter = trace_filter or TraceFilter()
+    if line is not None:
+        message = _message_at(trace, line, path)
     if message is None:
         frames = trace_filter.choose(trace, pairs)
         gaps = [gap for gap in find_gaps(trace) if trace_filter.has_time(gap.end.at)]
         return Shown(trace, frames, gaps, pairs, violations, trace_filter, colour=colour)
     if not trace_filter.chooses_all:
-        raise UsageError("--message shows one message: it goes with no filter")
+        raise UsageError("--message and --line show one message; they cannot be used with a filter")
     if not 0 <= message < len(trace.frames):
         last = len(trace.frames) - 1
         raise UsageError(f"{path}: there is no message {message}; the last one is {last}")
     frames = trace.frames[max(0, message - CONTEXT_FRAMES) : message + CONTEXT_FRAMES + 1]
     return Shown(trace, frames, [], pairs, violations, trace_filter, message, colour)
+
+
+def _message_at(trace: Trace, line: int, path: Path) -> int:
+    """Return the number of the message in a line. Raises `UsageError` if it holds none."""
+    if line in trace.lines:
+        return trace.lines.index(line)
+    near = min(trace.lines, key=lambda other: abs(other - line), default=None)
+    hint = f"; the nearest one is in line {near}" if near else ""
+    raise UsageError(f"{path}:{line}: there is no message in this line{hint}")
 
 
 def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]:

@@ -24,6 +24,7 @@ def show(
     message: Annotated[
         int | None, typer.Option(help="this one and those around it; the first is 0")
     ] = None,
+    line: Annotated[int | None, typer.Option(help="the message in this line of the file")] = None,
     thread: Annotated[
         str, typer.Option(metavar="ID", help="of this thread; its id or a part")
     ] = "",
@@ -47,6 +48,7 @@ def show(
     from harness.cli.commands.show import sent_bytes, show_trace
     from harness.cli.commands.trace_filter import TraceFilter
     from harness.client.target.run_folders import find_kept_file
+    from harness.errors import UsageError
 
     with exit_on_error():
         check_targets(json)
@@ -55,7 +57,11 @@ def show(
             sys.stdout.buffer.write(sent_bytes(path))
             return
         chosen = TraceFilter(thread, turn, item, method or (), direction, since, until)
-        shown = show_trace(path, chosen, message=message, target=target, colour=_wants_colour())
+        if message is not None and line is not None:
+            raise UsageError("--message and --line name one message: give one of them")
+        shown = show_trace(
+            path, chosen, message=message, line=line, target=target, colour=_wants_colour()
+        )
         if json:
             write_json(shown.json(), json)
         if json != STANDARD_OUTPUT:

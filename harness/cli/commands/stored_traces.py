@@ -1,5 +1,6 @@
 """Judge stored traces, with the rules of a live run."""
 
+import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.report.causes import Cause, ServerErrors, group_by_cause
+from harness.report.results.rerun_command import near_path
 from harness.report.wire_lines import proof_lines
 from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
@@ -83,10 +85,16 @@ class TraceCheck:
         elif self.decision.treatment is Treatment.JUDGED and reason:
             yield f"  what never came is judged: {reason}"
         words = ServerErrors(self.trace)
-        for cause in group_by_cause(findings):
+        causes = group_by_cause(findings)
+        for cause in causes:
             yield from self._cause(cause, words, _word(cause.first))
-        for cause in group_by_cause(self.suspected_rows):
+        suspected_causes = group_by_cause(self.suspected_rows)
+        for cause in suspected_causes:
             yield from self._cause(cause, words, SUSPECTED)
+        shown = [cause.first for cause in (*causes, *suspected_causes)]
+        if proof := next((max(row.frames) for row in shown if row.frames), None):
+            file = shlex.quote(near_path(str(self.path)))
+            yield f"  a message in full: harness show {file} --message {proof}"
 
     def json(self) -> dict[str, Any]:
         """Return the verdict and the findings as JSON."""
@@ -98,8 +106,8 @@ class TraceCheck:
             "messages": len(self.trace.frames),
             "missingMessages": str(self.decision.treatment),
             "findings": [
-                *(row_json(row) for row in found),
-                *({**row_json(row), "suspected": True} for row in self.suspected_rows),
+                *(row_json(row, self.trace) for row in found),
+                *({**row_json(row, self.trace), "suspected": True} for row in self.suspected_rows),
             ],
         }
 
@@ -127,15 +135,23 @@ class TraceCheck:
             )
 
     def _subject(self, row: Row) -> str:
-        line = self.trace.line_of(max(row.frames, default=-1))
-        return f"{row.subject} (line {line})" if line else row.subject
+        last = max(row.frames, default=-1)
+        return (
+            f"{row.subject} (#{last}{line_words(self.trace, last)})" if last >= 0 else row.subject
+        )
 
     def _wire_text(self, text: str) -> str:
         return with_wire_names(text, self.names)
 
 
-def row_json(row: Row) -> dict[str, Any]:
-    """Return a finding as JSON; `messages` are the numbers of its proof."""
+def line_words(trace: Trace, seq: int) -> str:
+    """Return the line of a message in the trace's file in words, "" if it was read from none."""
+    line = trace.line_of(seq)
+    return f", line {line}" if line else ""
+
+
+def row_json(row: Row, trace: Trace) -> dict[str, Any]:
+    """Return a finding as JSON: `messages` are the numbers of its proof, `lines` their lines."""
     return {
         "rule": row.rule,
         "level": str(row.level),
@@ -144,6 +160,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "expected": row.expected,
         "actual": row.actual,
         "messages": list(row.frames),
+        "lines": [trace.line_of(seq) for seq in row.frames],
     }
 
 

@@ -45,12 +45,12 @@ def test_a_broken_duty_is_told_with_its_clause_and_message() -> None:
     assert status == 1
     assert "2 broken (MUST 1, SHOULD 2)" in lines[0]
     text = "\n".join(lines)
-    assert "MUST   duty.params-complete: request turn/steer id 8 (line 25)" in text
+    assert "MUST   duty.params-complete: request turn/steer id 8 (#24, line 25)" in text
     assert (
         "clause   turn-steer.params: turn/steer needs threadId, input and expectedTurnId." in text
     )
     assert "actual   params.expectedTurnId: missing; params has threadId, input" in text
-    assert '→ {"method":"turn/steer","id":8' in text
+    assert '→ #24 {"method":"turn/steer","id":8' in text
     assert lines[-1].startswith("         duty.") or lines[-1].startswith("  never: ")
 
 

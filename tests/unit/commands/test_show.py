@@ -1,12 +1,14 @@
 """A stored trace as it is shown: filters, pairs, silences, findings, JSON."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.cli.commands.show import show_trace
+from harness.cli.commands.stored_traces import check_trace
 from harness.cli.commands.trace_filter import TraceFilter
 from harness.errors import UsageError
 from harness.trace.frame import Direction, Origin
@@ -169,7 +171,7 @@ def test_findings_of_the_check_are_marked_at_their_messages(path: Path) -> None:
 
 
 def test_one_message_goes_with_no_filter(path: Path) -> None:
-    with pytest.raises(UsageError, match="--message shows one message"):
+    with pytest.raises(UsageError, match="--message and --line show one message"):
         show_trace(path, TraceFilter(thread="thr_1"), message=3)
 
 
@@ -190,3 +192,23 @@ def test_json_has_pairs_gaps_and_findings(path: Path) -> None:
         "waitingFor": f"the client to answer {APPROVAL} (#6)"
     } in shown["gaps"]
     assert any(row["rule"] == "shape.response" for row in shown["findings"])
+
+
+def test_a_message_can_be_named_by_its_line_as_check_does(path: Path) -> None:
+    check = check_trace(path)
+    report = "\n".join(check.lines())
+    named = re.search(r"shape\.response: .* \(#(\d+), line (\d+)\)$", report, re.M)
+    assert named
+    number, line = int(named[1]), int(named[2])
+    assert f"#{number} (line {line}) " in "\n".join(show_trace(path).lines())
+    assert show_trace(path, line=line).message == number
+    finding = next(row for row in check.json()["findings"] if row["rule"] == "shape.response")
+    assert (finding["messages"][-1], finding["lines"][-1]) == (number, line)
+    shown = re.search(r"^  a message in full: harness show (\S+) --message (\d+)$", report, re.M)
+    assert shown
+    assert any(
+        text.startswith("  * ")
+        for text in show_trace(Path(shown[1]), message=int(shown[2])).lines()
+    )
+    with pytest.raises(UsageError, match=r"no message in this line; the nearest one is in line 2$"):
+        show_trace(path, line=1)

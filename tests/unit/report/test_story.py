@@ -124,7 +124,7 @@ def test_frame_line_says_direction_time_and_what_is_odd() -> None:
     frame = recorder.record(
         b"\xff\x1b[31m", Direction.TO_TARGET, damage=Damage(DamageKind.CUT_OFF, "odd")
     )
-    assert frame_line(frame, marked=True) == "  *      12.5 → \\xff\\x1b[31m  [odd]"
+    assert frame_line(frame, marked=True) == "  *      12.5 → #0 \\xff\\x1b[31m  [odd]"
 
 
 def placed(tmp_path: Path, messages: list[dict[str, object]], *places: Place) -> str:
