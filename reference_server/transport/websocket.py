@@ -96,12 +96,12 @@ class WebSocketTransport:
                 self._unread_pongs += 1
             elif event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
                 message = self._assembly.add(event)
-                if isinstance(message, bytes) and not _is_text(message):
-                    # RFC 6455, 8.1.
-                    self._protocol.fail(CloseCode.INVALID_DATA, "a text frame that is no UTF-8")
-                    break
                 if message is not None:
                     messages.append(message)
+                if isinstance(message, bytes) and not _is_text(message):
+                    # RFC 6455, 8.1. The message is the last one, for whoever judges the client.
+                    self._protocol.fail(CloseCode.INVALID_DATA, "a text frame that is no UTF-8")
+                    break
         if self._protocol.state is not State.OPEN:
             # Closed by the client, or by us after data that is not WebSocket.
             self._closed.set()

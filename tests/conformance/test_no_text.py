@@ -1,6 +1,7 @@
 """Bytes that are no text: over lines a server goes on, over a WebSocket it has to close (RFC 6455).
 
-Neither who closes nor who lets such a frame pass is red there, and other clients are not disturbed.
+Neither who closes nor who lets such a frame pass is red there, and other clients are not disturbed:
+the ledger says which it was. A server that sends such a frame itself breaks a MUST.
 """
 
 import shlex
@@ -9,12 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge.ledger.record import record_trace
+from harness.protocol.spec.loading import load_book
+from harness.trace.store import load
 from tests.processes import COMMANDS
 
 from .judging import SERVERS, bundled, judged
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
+BOOK = load_book()
+PLAIN = "turns/plain-turn"
 ALONE, BESIDE = "language/no-text", "clients/no-text-by-another"
 AGENT = [str(COMMANDS / "agent"), "app-server", "--listen"]
 STRICT = [*AGENT, "{listen}"]
@@ -35,6 +41,19 @@ def test_over_a_websocket_neither_answer_is_red(server: list[str], closes: bool)
     assert not found.report.red, found.issues()
     trace = Path(found.scenario(BESIDE).trace).read_text("utf-8")
     assert ("1007 (invalid frame payload data)" in trace) is closes
+    record = record_trace(BOOK, load(Path(found.scenario(BESIDE).trace)))
+    choices = [one for one in record.choices if one.point == "rpc.malformed-lines"]
+    value = "the connection is closed, 1007" if closes else "not answered"
+    assert [(one.situation, one.value) for one in choices] == [("not UTF-8", value)]
+
+
+@pytest.mark.usefixtures("place")
+def test_a_server_that_sends_no_text_is_red_with_the_byte_as_proof() -> None:
+    server = [*BEFORE[:2], "--spoils", *BEFORE[2:], *AGENT, "ws://127.0.0.1:0"]
+    found = judged(shlex.join(server), bundled(PLAIN), target="reference", scale=1.0)
+    assert "frame.well-formed" in found.failed_rules()
+    rows = [row for row in found.outcomes[PLAIN].rows if row.rule == "frame.well-formed"]
+    assert any("no UTF-8 from byte" in row.actual for row in rows)
 
 
 @pytest.mark.usefixtures("place")

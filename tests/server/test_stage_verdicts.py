@@ -2,6 +2,7 @@
 
 import pytest
 from staged import GREETING, staged
+from websockets.exceptions import ConnectionClosed
 
 from harness.judge.rules.client_duties import answers
 
@@ -129,6 +130,21 @@ async def test_an_unknown_decision_breaks_a_duty_with_its_wire_line(tmp_path) ->
     [broken] = [one for one in ended.duties if one.verdict == "FAIL"]
     assert (broken.rule, broken.level, ended.is_red) == ("duty.decision-known", "MUST", True)
     assert any('"perhaps"' in line for line in broken.wire)
+
+
+async def test_text_that_is_not_utf8_breaks_a_duty_and_ends_the_connection(tmp_path) -> None:
+    async with staged(tmp_path, {"one": GREETING}) as stage:
+        async with stage.client() as client:
+            await client.begin()
+            await client.line.send(b'{"method": "x\xff"}', text=True)
+            with pytest.raises(ConnectionClosed) as closed:
+                await client.until("nothing")
+        ended = await stage.result()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1007
+    [broken] = [one for one in ended.duties if one.verdict == "FAIL"]
+    assert (broken.rule, broken.level, ended.is_red) == ("duty.message-form", "MUST", True)
+    assert "no UTF-8 from byte 14" in broken.actual
 
 
 @pytest.mark.parametrize("how", ["leaves", "stopped"])

@@ -1,5 +1,6 @@
 """Open points of connections: notifications, leaving a thread, forms of messages."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -8,7 +9,7 @@ from harness.judge.ledger.base import Choice, Observer, observes
 from harness.judge.ledger.words import UNANSWERED, outcome, word
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import as_id
-from harness.trace.frame import Frame, Kind
+from harness.trace.frame import DamageKind, Frame, Kind, json_error
 from harness.trace.marks import ClientLeft, Closed, ModelCall, ServerEnded
 from harness.trace.trace import Mark
 
@@ -218,33 +219,58 @@ class Pending(Observer):
             )
 
 
+# The situation of bytes that end a WebSocket connection (RFC 6455, 8.1).
+NOT_UTF8: Final = "not UTF-8"
+_CLOSE_CODE: Final = re.compile(r"\b\d{4}\b")
+
+
 @observes("rpc.malformed-lines")
 class Malformed(Observer):
     """Answers to a line that is not a request."""
 
     def begin(self) -> None:
         """Set up the state."""
-        self._sent: list[Frame] = []
+        self._sent: dict[str, list[Frame]] = {}
 
     @listen(("own", ""))
     def on_own_answer(self, frame: Frame) -> None:
         """Note a malformed line."""
         if frame.kind is Kind.MALFORMED:
-            self._sent.append(frame)
+            self._sent.setdefault(frame.connection, []).append(frame)
 
     @listen(("kind", "error"), ("kind", "malformed"))
     def on_error(self, frame: Frame) -> Iterator[Choice]:
-        """Yield an error answer without an id."""
-        if self._sent and obj(frame.json).get("id", 0) is None:
-            self._sent.pop(0)
+        """Yield an error answer without an id, or the end of the connection."""
+        sent = self._sent.get(frame.connection, [])
+        if sent and frame.damage is not None and frame.damage.kind is DamageKind.CLOSED:
+            code = _CLOSE_CODE.search(frame.damage.words)
+            value = f"the connection is closed, {code.group() if code else 'without a code'}"
+            yield self._choice(sent.pop(0), value, frame)
+            sent.clear()
+        elif sent and obj(frame.json).get("id", 0) is None:
             code = obj(frame.error).get("code")
-            yield Choice("rpc.malformed-lines", f"an error with a null id, {code}", frame)
+            yield self._choice(sent.pop(0), f"an error with a null id, {code}", frame)
 
     def finish(self) -> Iterator[Choice]:
         """Yield the lines without an answer."""
-        if str(self.scene.trace.end) == "quiescent":
-            for frame in self._sent:
-                yield Choice("rpc.malformed-lines", "no answer, and the connection lives on", frame)
+        if str(self.scene.trace.end) != "quiescent":
+            return
+        last = {
+            frame.connection: frame.seq for frame in self.scene.trace.frames if _is_whole(frame)
+        }
+        for connection, sent in self._sent.items():
+            for frame in sent:
+                lives = last.get(connection, 0) > frame.seq
+                value = "no answer, and the connection lives on" if lives else UNANSWERED
+                yield self._choice(frame, value, frame)
+
+    def _choice(self, sent: Frame, value: str, frame: Frame) -> Choice:
+        situation = NOT_UTF8 if json_error(sent.raw).startswith("no UTF-8") else ""
+        return Choice("rpc.malformed-lines", value, frame, situation)
+
+
+def _is_whole(frame: Frame) -> bool:
+    return frame.from_target and frame.damage is None
 
 
 @observes("turn-start.override-life", "thread-compact.history", "turn-steer.when-applied")
