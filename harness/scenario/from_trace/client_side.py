@@ -12,9 +12,11 @@ from harness.scenario.from_trace.item_parts import Conversion
 from harness.scenario.from_trace.model_side import ModelSide
 from harness.scenario.from_trace.overlap import (
     GREETING_METHODS,
+    accepted_ends,
     has_spoken_before,
     overlaps_earlier_request,
     sent_more_before,
+    starts_beside_a_turn,
 )
 from harness.scenario.from_trace.references import References
 from harness.scenario.from_trace.settings import SETTINGS, common_settings, setting_of
@@ -243,8 +245,11 @@ class ClientSide:
         is_late = answer is None or self._sent_more_before(frame, answer)
         method = frame.method
         succeeded = answer is not None and answer.kind is Kind.RESPONSE and not is_late
-        overlaps = not self._head.has_steps and overlaps_earlier_request(self._story, frame)
-        if answer is not None and succeeded and not frame.deliberate:
+        is_beside = not self._head.alias and starts_beside_a_turn(self._story, frame)
+        overlaps = is_beside or (
+            not self._head.has_steps and overlaps_earlier_request(self._story, frame)
+        )
+        if answer is not None and succeeded and not frame.deliberate and not is_beside:
             if self._add_start(frame, answer, on):
                 return
             if not overlaps and self._add_change_of_turn(frame, on):
@@ -268,7 +273,8 @@ class ClientSide:
             body["expect"] = "any" if self._is_recording else "error"
         body |= on
         self._add({"request": body})
-        self._name_result(frame, answer, body)
+        if not is_beside:
+            self._name_result(frame, answer, body)
 
     def _add_start(self, frame: Frame, answer: Frame, on: Step) -> bool:
         """Add the step that starts a thread or turn, if the request did; return whether it did."""
@@ -455,7 +461,15 @@ class ClientSide:
                 continue
             on = self._connections.on_of_open(turn.connection)
             if key in self._state.turns:
-                self._add({"wait": {"turn": self._state.turns[key], "status": turn.status, **on}})
+                self._add(
+                    {
+                        "wait": {
+                            "turn": self._state.turns[key],
+                            "status": accepted_ends(self._story, turn),
+                            **on,
+                        }
+                    }
+                )
             elif thread in self._state.threads:
                 if turn.has_compacted:
                     # Some servers are idle until it begins.

@@ -3,7 +3,7 @@
 from typing import Final
 
 from harness.protocol.values import dig, text
-from harness.scenario.from_trace.story import Story
+from harness.scenario.from_trace.story import Story, Turn
 from harness.trace.frame import Direction, Frame, Kind
 
 # The player sends these itself at the beginning of a connection.
@@ -46,3 +46,36 @@ def overlaps_earlier_request(story: Story, request: Frame) -> bool:
     )
     answers = (story.answer_to(frame) for frame in earlier)
     return any(answer is None or answer.seq > request.seq for answer in answers)
+
+
+def starts_beside_a_turn(story: Story, request: Frame) -> bool:
+    """Return whether a turn/start came while the thread had a turn, begun or asked for.
+
+    What a server makes of it is open: it may refuse it, add its input, let it wait, or interrupt
+    the turn that runs.
+    """
+    if request.method != "turn/start":
+        return False
+    thread = text(dig(request.params, "threadId"))
+    is_begun = story.turn_at(thread, request.seq) is not None
+    return is_begun or overlaps_earlier_request(story, request)
+
+
+def accepted_ends(story: Story, turn: Turn) -> str | list[str]:
+    """Return the statuses that a turn may end with: beside another one it may be interrupted."""
+    ends = ["completed", "interrupted"]
+    is_beside = any(
+        other is not turn
+        and other.thread == turn.thread
+        and (turn.runs_at(other.begins) or other.runs_at(turn.begins))
+        for other in story.turns.values()
+    )
+    was_asked_beside = any(
+        frame.kind is Kind.REQUEST
+        and frame.direction is Direction.TO_TARGET
+        and frame.method == "turn/start"
+        and text(dig(frame.params, "threadId")) == turn.thread
+        and turn.runs_at(frame.seq)
+        for frame in story.frames
+    )
+    return ends if turn.status in ends and (is_beside or was_asked_beside) else turn.status

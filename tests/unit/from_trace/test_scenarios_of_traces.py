@@ -87,6 +87,36 @@ def test_an_overlapping_request_about_the_thread_may_be_refused(
     assert all(one["expect"] == "any" for one in asked)
 
 
+@pytest.mark.parametrize("is_answered", [True, False], ids=["begun", "asked-for"])
+def test_a_turn_beside_another_may_be_refused_or_interrupt_it(
+    is_answered: bool, tmp_path: Path
+) -> None:
+    second = {"threadId": THREAD, "input": [{"type": "text", "text": "more"}]}
+    talk = Talk().start_thread()
+    if is_answered:
+        talk.start_turn()
+    else:
+        talk.sends({"method": "turn/start", "id": 70, "params": second})
+    talk.sends({"method": "turn/start", "id": 71, "params": second})
+    if not is_answered:
+        answer = {"turn": {"id": TURN, "items": [], "status": "inProgress"}}
+        talk.answers(answer, to=70).turn_started()
+    talk.answers({"turn": {"id": "turn_2", "items": [], "status": "inProgress"}}, to=71)
+    talk.message("item_1", "One.").turn_completed()
+    talk.turn_started("turn_2").message("item_2", "Two.", turn="turn_2").turn_completed("turn_2")
+    save(talk.trace(), tmp_path / "beside.jsonl")
+    made = plain(tmp_path / "beside.jsonl")
+    asked = [step["request"] for step in made["client"] if "request" in step]
+    assert {(one["method"], one["expect"]) for one in asked} == {("turn/start", "any")}
+    assert "as" not in asked[-1], "no step and no expectation is about the second turn"
+    (ends,) = made["expect"]["turns"].values()
+    assert ends == ["completed", "interrupted"]
+    waited = [step["wait"]["status"] for step in made["client"] if "turn" in step.get("wait", {})]
+    assert waited == [ends]
+    assert made["expect"]["model_calls"] == [0, 1, 2]
+    assert "items" not in made["expect"]
+
+
 def test_no_word_of_the_model_is_waited_for_after_an_interrupt(tmp_path: Path) -> None:
     named = {"threadId": THREAD, "turnId": TURN}
     talk = Talk().start_thread().start_turn()
