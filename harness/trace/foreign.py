@@ -69,15 +69,23 @@ def load_any(
 
 
 def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) -> Trace:
-    """Read a recording's lines as a trace. Raises `TraceFormatError` with `name:line`."""
+    """Read a recording's lines as a trace. Raises `TraceFormatError` with `name:line`.
+
+    A file whose last line was cut off is read up to it; `damage` of the trace says so.
+    """
     header = Header(target=TARGET, scenario=Path(name).stem, names=dict(names))
     reader = _Reader(header, Renamer(names, paths_of))
+    lines = list(lines)
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             reader.feed(json.loads(line), number)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            # A text that ends with a line end gives a last line without text.
+            if number == len(lines) > 1 and isinstance(error, json.JSONDecodeError):
+                reader.trace.damage.append(store.cut_off(number))
+                break
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise TraceFormatError(
                 f"{name}:{number}: not a line of a recording: {reason}"
@@ -112,7 +120,10 @@ class _Reader:
         self.trace = self._recorder.trace
 
     def feed(self, entry: dict[str, Any], number: int) -> None:
-        self._at = float(entry["t"])
+        at = float(entry["t"])
+        if at < self._at - store.CLOCK_TOLERANCE_SECONDS:
+            self.trace.damage.append(store.time_goes_back(number, self._at - at))
+        self._at = at
         if entry["dir"] == _NOTE:
             self._record_note(obj(entry["msg"]))
             return

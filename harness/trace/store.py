@@ -17,7 +17,9 @@ import binascii
 import dataclasses
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,10 @@ from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
+
+# Several tasks write a trace, each with the time at which it began to.
+CLOCK_TOLERANCE_SECONDS = 0.1
+MAX_NUMBERS_LISTED = 5
 
 # Returns the classifier of a surface's lines, by its name; raises `ValueError` if unknown.
 ClassifyOf = Callable[[str], Classify]
@@ -116,9 +122,14 @@ def read(
     renamer: Renamer | None = None,
     classify_of: ClassifyOf = session_only,
 ) -> Trace:
-    """Read a trace from lines of text."""
+    """Read a trace from lines of text. Raises `TraceFormatError`.
+
+    A file that was cut off or has lost lines is read as far as it goes; `damage` of the trace says
+    what is missing.
+    """
     reader: _Reader | None = None
     end: End | None = None
+    cut_line = 0
     try:
         for number, line in enumerate(source, 1):
             if not line.strip():
@@ -134,7 +145,9 @@ def read(
                     end = reader.feed(row, number)
             except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
                 if reader is not None and not line.endswith("\n"):
-                    break  # cut off while it was written: the part that is there is still useful
+                    # Cut off while it was written: the part that is there is still useful.
+                    cut_line = number
+                    break
                 reason = f"no {error}" if isinstance(error, KeyError) else str(error)
                 raise TraceFormatError(f"{name}:{number}: not a trace line: {reason}") from error
     except UnicodeDecodeError as error:
@@ -143,7 +156,17 @@ def read(
         raise TraceFormatError(f'{name}:1: empty; a trace begins with a line {{"trace": …}}')
     trace = reader.recorder.trace
     trace.end = end or End.CLOSED
+    if cut_line:
+        trace.damage.append(cut_off(cut_line))
+    elif end is None:
+        trace.damage.append("the file has no end line: what came after is not known")
+    reader.repair()
     return trace
+
+
+def cut_off(line: int) -> str:
+    """Return in words that a file was cut off within a line."""
+    return f"the file is cut off in line {line}: what came after is not known"
 
 
 def _decode(source: Iterable[bytes]) -> Iterator[str]:
@@ -159,6 +182,7 @@ class _Reader:
         self, header: Header, renamer: Renamer | None, classify: Classify, marks: int
     ) -> None:
         self._at = 0.0
+        self._numbers: list[int] = []
         self._body = from_row if marks == MARKS_VERSION else from_former_row
         self.recorder = Recorder(
             header,
@@ -172,7 +196,10 @@ class _Reader:
     def feed(self, row: dict[str, Any], number: int) -> End | None:
         if "end" in row:
             return End(row["end"])
-        self._at = float(row["at"])
+        at = float(row["at"])
+        if at < self._at - CLOCK_TOLERANCE_SECONDS:
+            self.recorder.trace.damage.append(time_goes_back(number, self._at - at))
+        self._at = at
         if "mark" in row:
             body = self._body(str(row["mark"]), row["data"])
             if body is not None:
@@ -188,7 +215,40 @@ class _Reader:
             damage=_damage(row),
         )
         self.recorder.trace.lines.append(number)
+        self._numbers.append(int(row["frame"]))
         return None
+
+    def repair(self) -> None:
+        """Report messages that were removed from the file, and move the marks to those left."""
+        numbers, trace = self._numbers, self.recorder.trace
+        if all(first < second for first, second in pairwise(numbers)):
+            trace.damage.extend(_missing_messages(numbers, [mark.after for mark in trace.marks]))
+            positions = [bisect_right(numbers, mark.after) - 1 for mark in trace.marks]
+        else:
+            trace.damage.append("the numbers of its messages are not in order: was it edited?")
+            positions = [min(mark.after, len(numbers) - 1) for mark in trace.marks]
+        trace.marks[:] = map(_move_mark, trace.marks, positions)
+
+
+def _move_mark(mark: Mark[MarkBody], after: int) -> Mark[MarkBody]:
+    return mark if mark.after == after else dataclasses.replace(mark, after=after)
+
+
+def _missing_messages(numbers: list[int], marks: list[int]) -> Iterator[str]:
+    """Yield in words the messages whose numbers are missing; marks may come after later ones."""
+    count = max([*numbers, *marks], default=-1) + 1
+    missing = sorted({*range(count)} - {*numbers})
+    if not missing:
+        return
+    names = ", ".join(f"#{number}" for number in missing[:MAX_NUMBERS_LISTED])
+    more = len(missing) - MAX_NUMBERS_LISTED
+    verb = "are" if len(missing) > 1 else "is"
+    yield f"{names}{f' and {more} more' if more > 0 else ''} {verb} missing: was the file edited?"
+
+
+def time_goes_back(line: int, seconds: float) -> str:
+    """Return in words that the clock of a file goes back at a line."""
+    return f"the time goes back by {seconds:.3g} s in line {line}"
 
 
 def _header(row: dict[str, Any]) -> tuple[Header, int]:

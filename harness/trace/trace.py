@@ -76,7 +76,8 @@ class Header:
 class Trace:
     """Frames, marks, and the end. Rules get it read-only.
 
-    `lines` has the line of each frame in the trace's file; empty for a live recording.
+    `lines` has the line of each frame in the trace's file, `damage` says in words what is missing
+    or out of order in that file; both are empty for a live recording.
     """
 
     header: Header = field(default_factory=Header)
@@ -84,6 +85,7 @@ class Trace:
     marks: list[Mark[MarkBody]] = field(default_factory=list[Mark[MarkBody]])
     end: End = End.CLOSED
     lines: list[int] = field(default_factory=list[int])
+    damage: list[str] = field(default_factory=list[str])
 
     def before(self, first: Frame, second: Frame) -> bool | None:
         """Return whether `first` came before `second`; None if the order is not known.

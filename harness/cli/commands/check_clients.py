@@ -77,6 +77,7 @@ class ClientCheck:
             "side": "client",
             "verdict": "RED" if self.red else "GREEN",
             "messages": len(self.trace_check.trace.frames),
+            "damage": self.trace_check.trace.damage,
             "duties": [duty.to_json() for duty in self.duties],
         }
 

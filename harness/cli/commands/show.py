@@ -98,6 +98,7 @@ class Shown:
             )
             if hidden:
                 yield f"{hidden} finding(s) on messages that are not shown"
+            yield from (f"note: {words}" for words in self.trace.damage)
             yield f"end: {self.trace.end}"
 
     def json(self) -> dict[str, Any]:
@@ -125,6 +126,7 @@ class Shown:
                 for gap in self.gaps
             ],
             "findings": [row_json(row, self.trace) for row in self.violations],
+            "damage": self.trace.damage,
             "end": str(self.trace.end),
         }
 

@@ -77,6 +77,7 @@ class TraceCheck:
             f"{self.path}: {len(self.trace.frames)} messages, {len(passed)} rules passed"
             f"{'; ' + counts if counts else ''}"
         )
+        yield from (f"  note: {words}" for words in self.trace.damage)
         reason = self.decision.reason
         if self.decision.treatment is Treatment.NOT_JUDGED:
             yield f"  what never came is not judged: {reason} (--settled judges it)"
@@ -105,6 +106,7 @@ class TraceCheck:
             "verdict": "RED" if self.red else "GREEN",
             "messages": len(self.trace.frames),
             "missingMessages": str(self.decision.treatment),
+            "damage": self.trace.damage,
             "findings": [
                 *(row_json(row, self.trace) for row in found),
                 *({**row_json(row, self.trace), "suspected": True} for row in self.suspected_rows),

@@ -181,8 +181,8 @@ def test_a_file_that_was_cut_off_is_used_as_far_as_it_goes(tmp_path: Path) -> No
     lines = RECORDED.read_text("utf-8").splitlines(keepends=True)
     cut.write_text("".join(lines[:100]) + lines[100][:40])
     told = from_trace(cut)
-    assert told.notes[0].startswith("the file ends before the session did")
-    assert "(the file ends before the session did" in told.text.splitlines()[0]
+    assert told.notes[0].startswith("the file is cut off in line 101")
+    assert "(the file is cut off in line 101" in told.text.splitlines()[0]
     assert 0 < len(made(cut).client) < len(made(RECORDED).client)
 
 

@@ -116,7 +116,7 @@ def test_an_id_that_waits_for_its_answer_is_used_again_only_on_purpose(
 )
 def test_a_line_that_is_none_is_refused_with_its_number(text: str, problem: str) -> None:
     with pytest.raises(TraceFormatError) as caught:
-        read([asks(0, 1), text], name="t", names={}, paths_of=nowhere)
+        read([asks(0, 1), text, asks(1, 2)], name="t", names={}, paths_of=nowhere)
     assert str(caught.value).startswith(problem)
 
 
