@@ -22,6 +22,7 @@ from harness.cli.commands import (
     show_options,
     snapshots,
 )
+from harness.cli.commands.folder_option import FolderCommand, KeepingCommand
 from harness.cli.commands.output_files import (
     STANDARD_OUTPUT,
     JsonOption,
@@ -81,10 +82,10 @@ def _of_all(
         restore_interrupt()
 
 
-app.command()(run_options.run)
+app.command(cls=KeepingCommand)(run_options.run)
 
 
-@app.command()
+@app.command(cls=FolderCommand)
 def check(
     traces: Annotated[list[Path], typer.Argument(help="stored traces, or recordings")],
     *,
@@ -111,7 +112,7 @@ def check(
     raise typer.Exit(status)
 
 
-app.command()(show_options.show)
+app.command(cls=FolderCommand)(show_options.show)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # -32600 is an argument.
@@ -145,7 +146,7 @@ def list_(*, json: JsonOption = "", markdown: MarkdownOption = "") -> None:
         )
 
 
-@app.command()
+@app.command(cls=KeepingCommand)
 def doctor(
     *,
     target: Target = "spec",
@@ -187,8 +188,8 @@ def doctor(
     raise typer.Exit(0 if healthy else 1)
 
 
-app.command()(fuzz_options.fuzz)
-app.command()(fuzz_options.replay)
+app.command(cls=KeepingCommand)(fuzz_options.fuzz)
+app.command(cls=KeepingCommand)(fuzz_options.replay)
 
 
 @app.command()
@@ -236,14 +237,14 @@ def docs(
                 typer.echo(line)
 
 
-app.command()(run_commands.status)
-app.command()(run_commands.compare)
-app.command()(run_commands.ledger)
+app.command(cls=FolderCommand)(run_commands.status)
+app.command(cls=FolderCommand)(run_commands.compare)
+app.command(cls=FolderCommand)(run_commands.ledger)
 app.command()(fault_options.faulty)
 app.command()(record_options.record)
-app.command()(mutate_options.mutate)
+app.command(cls=KeepingCommand)(mutate_options.mutate)
 app.command()(model_options.model)
-app.command()(connect_options.connect)
+app.command(cls=KeepingCommand)(connect_options.connect)
 app.add_typer(snapshots.app, name="snapshots")
 
 
@@ -351,7 +352,7 @@ def _named_files(words: list[str]) -> tuple[list[Path], list[str]]:
     return list(files), unknown
 
 
-@scenario.command(name="from-trace")
+@scenario.command(name="from-trace", cls=FolderCommand)
 def from_trace(
     trace: Annotated[Path, typer.Argument(help="a recording, or a stored trace of a run")],
     *,
@@ -386,7 +387,7 @@ def schema(
     typer.echo(schema_text(family=family), nl=False)
 
 
-@scenario.command()
+@scenario.command(cls=KeepingCommand)
 def play(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="a file, or an id")],
     *,

@@ -204,14 +204,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
     from harness.cli.suite.hooks import PytestPlugin
     from harness.cli.suite.one_line import OneLine
+    from harness.cli.suite.own_trouble import OwnTrouble
     from harness.errors import UsageError
+    from harness.play.trouble import describe_trouble
 
     try:
         judging = PytestPlugin(config, option)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
+    except OSError as error:
+        raise pytest.UsageError(describe_trouble(error)) from error
     except KeyboardInterrupt as error:
         raise pytest.exit.Exception("interrupted before the start", returncode=130) from error
     config.pluginmanager.register(judging, "harness-judging")
+    config.pluginmanager.register(OwnTrouble(config, judging.config.base), "harness-trouble")
     config.pluginmanager.register(OneLine(config), "harness-one-line")
     config.pluginmanager.register(judging.collecting, "harness-collecting")

@@ -26,6 +26,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import psutil
 
 from harness.client.target.process import kill_processes_of
+from harness.client.target.process_tree import NO_ANSWER
 from harness.console import exit_quietly
 
 T = TypeVar("T")
@@ -172,10 +173,12 @@ _EMPTY_LOOKS, _MAX_LOOKS = 2, 20
 
 def end_everything(base: Path) -> None:
     """Kill every process that this one started, and remove their folders."""
-    family = psutil.Process().children(recursive=True)
+    family: list[psutil.Process] = []
+    with contextlib.suppress(*NO_ANSWER):
+        family = psutil.Process().children(recursive=True)
     own_ids = {str(os.getpid()), *(str(process.pid) for process in family)}
     for process in family:
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(*NO_ANSWER):
             process.kill()
     # Until they are gone, a worker can start another server.
     psutil.wait_procs(family, timeout=_DEATH_SECONDS)

@@ -4,7 +4,6 @@ Its facts about the server are shared with other lanes (`knowledge`).
 """
 
 import contextlib
-import traceback
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from harness.play.session.first_turn import Hopeless, hopeless_finding, plain_tu
 from harness.play.session.repeated_timeouts import awaited_variants, fell_silent, traits_of
 from harness.play.session.server_name import server_name
 from harness.play.session.servers import SetupFailed
+from harness.play.trouble import describe_trouble
 from harness.play.unavailable_capabilities import explain_lack, withheld_outcome
 from harness.report.results.baseline import mark_known_finding
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
@@ -128,13 +128,13 @@ class WorkerSession:
             self._thread.retire()
         try:
             outcome = self._play(loaded, confirms=confirms, earlier=earlier)
-        except Exception:
+        except Exception as error:
             outcome = ScenarioOutcome(
                 id=loaded.id,
                 path=str(loaded.path),
                 title=loaded.scenario.title,
                 verdict=Verdict.ERROR,
-                reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
+                reason=describe_trouble(error, self.config.base),
             )
         outcome.before, self._played_before = self._played_before, []
         return outcome
@@ -319,7 +319,7 @@ class WorkerSession:
             return unplayed_race(nothing, self.config.plays)
         try:
             return Race(loaded, action, self._race_context(confirms=confirms)).outcome(only)
-        except Exception:
+        except Exception as error:
             return RaceOutcome(
                 id=str(RaceId(loaded.id, action)),
                 scenario=loaded.id,
@@ -327,7 +327,7 @@ class WorkerSession:
                 title=loaded.scenario.title,
                 action=action,
                 verdict=Verdict.ERROR,
-                reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
+                reason=describe_trouble(error, self.config.base),
             )
 
     def _race_context(self, *, confirms: bool) -> RaceContext:

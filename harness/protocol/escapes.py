@@ -22,6 +22,15 @@ def visible_lines(text: str) -> str:
     return _NOT_ASCII_NOR_LINE_BREAK.sub(_as_in_python, text)
 
 
+def is_utf8(text: str) -> bool:
+    """Return whether a text has a form in UTF-8: half of a surrogate pair has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def json_text(
     value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None
 ) -> str:

@@ -66,13 +66,13 @@ def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> I
     if report.unchecked:
         yield _shorten(f"baseline entries not checked: {', '.join(report.unchecked)}")
     verdict, reasons = verdict_words(report), ", ".join(report.red_reasons())
-    link = " because of " if verdict == "RED" else "; red because of "
+    link = " because of " if verdict in ("RED", "ERROR") else "; red because of "
     yield f"verdict: {verdict}{link if reasons else ''}{reasons}"
 
 
 def verdict_words(report: Report) -> str:
-    """Return GREEN or RED, and whether the verdict is final."""
-    verdict = "RED" if report.red else "GREEN"
+    """Return GREEN, RED, or ERROR if only the harness failed, and whether the verdict is final."""
+    verdict = "ERROR" if report.is_error else "RED" if report.red else "GREEN"
     if report.interrupted:
         return f"INTERRUPTED ({verdict} so far)"
     if report.unplayed:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.protocol.escapes import is_utf8
 from harness.protocol.values import obj
 from harness.scenario.explain import add_mistakes, unknown_name
 from harness.scenario.families import load_family, scenario_paths_in
@@ -118,6 +119,8 @@ def load(
     `client_texts` that side has no filler texts. Raises `ScenarioError`.
     """
     identity, row = scenario_id(path, root), row_of_path(path)
+    if not is_utf8(identity):
+        raise ScenarioError(path, (1, 1), "the id is not UTF-8; rename the file, or its folder")
     if path.name.endswith(FAMILY):
         names = ", ".join(load_family(path).names())
         message = f"a family of scenarios; name one of them, or their folder of ids: {names}"

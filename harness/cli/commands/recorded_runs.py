@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.client.target.run_folders import HISTORY, base_folder, find_kept_file
+from harness.client.target.run_folders import HISTORY, find_kept_file, recorded_folder
 from harness.errors import UsageError
 from harness.report.compare.values import Run
 from harness.report.json_form import read_report
@@ -32,7 +32,7 @@ def _file(word: str) -> Path:
     path = find_kept_file(Path(word))
     if path.is_file():
         return path
-    base = base_folder()
+    base = recorded_folder()
     report_path = base / "reports" / f"{word}.json"
     if report_path.is_file():
         return report_path

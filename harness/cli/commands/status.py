@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.client.target.run_folders import base_folder
+from harness.client.target.run_folders import recorded_folder
 from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
 from harness.faults.client_duties import client_faults
@@ -53,7 +53,7 @@ class Target:
 
 def read_targets(base: Path | None = None) -> list[Target]:
     """Return the targets of the recorded runs. Raises `UsageError` if no run is recorded."""
-    folder = base or base_folder()
+    folder = base or recorded_folder()
     book, faults = load_book(), all_faults()
     targets = [
         _target(*reports, folder, book, faults)

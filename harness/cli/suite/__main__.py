@@ -21,7 +21,9 @@ def main() -> None:
     status = pytest.main([*_cache(arguments), *arguments])
     sys.stdout.flush()
     # All commands end with 2 if something that they are given cannot be used; pytest says 4.
-    raise SystemExit(2 if status == pytest.ExitCode.USAGE_ERROR else status)
+    # An internal error of pytest's (3) is an ERROR, as any other trouble of the harness.
+    statuses: dict[int, int] = {pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERNAL_ERROR: 1}
+    raise SystemExit(statuses.get(int(status), status))
 
 
 def _cache(arguments: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ same verdicts.
 """
 
 import argparse
+import contextlib
 import gc
 import os
 import shlex
@@ -28,6 +29,7 @@ from harness.cli.suite.interruption import Stopping
 from harness.cli.suite.items import ScenarioFile, ScenarioItem
 from harness.cli.suite.junit import describe_run, name_rule, name_scenario
 from harness.cli.suite.lane_jobs import Laning
+from harness.cli.suite.own_trouble import check_worker_texts
 from harness.cli.suite.report_files import STATUS_NOT_WRITTEN, ReportFiles, report_json
 from harness.cli.suite.reporting import Synthetic, emit, print_summary
 from harness.cli.suite.rule_lines import RuleLines
@@ -111,6 +113,7 @@ class PytestPlugin:
         self._named_paths = arguments.named_paths()
         check_globs(self.config.entry_scenarios, self._named_paths)
         if worker is None:
+            check_worker_texts(config)
             _check_report_files(config)
         self._pytest = config
         self._is_worker = worker is not None
@@ -398,7 +401,10 @@ class PytestPlugin:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         """Write the reports and set the exit status; the terminal's summary comes after this."""
-        with self._files.note_problems("--junit", str(getattr(self._pytest.option, "xmlpath", ""))):
+        path = getattr(self._pytest.option, "xmlpath", None)
+        # Without a file, it is pytest's cache of names for `--lf` that cannot hold one.
+        missing = contextlib.suppress(UnicodeEncodeError)
+        with self._files.note_problems("--junit", path) if path else missing:
             yield
         self._finish(session)
         return None

@@ -10,6 +10,7 @@ from harness.play.config import Config
 from harness.play.interruption import Interruption
 from harness.play.knowledge import Knowledge
 from harness.play.lanes import Job, Lanes, LaneWaits, Outcome
+from harness.play.trouble import describe_trouble
 from harness.play.worker_session import WorkerSession
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.report.results.server_starts import ServerStart
@@ -87,7 +88,14 @@ class Laning:
     def close(self) -> list[Finding]:
         """End the servers and return the findings outside any scenario."""
         self._lanes.stop()
-        return [finding for session in self._lanes.sessions for finding in session.close()]
+        return [finding for session in self._lanes.sessions for finding in self._close(session)]
+
+    def _close(self, session: WorkerSession) -> list[Finding]:
+        try:
+            return session.close()
+        except Exception as error:
+            message = f"ending the servers failed: {describe_trouble(error, self._config.base)}"
+            return [*session.findings, Finding("harness.trouble", message)]
 
     def _session(self, number: int, waits: LaneWaits) -> WorkerSession:
         name = self._worker if number == 1 else f"{self._worker}-{number}"

@@ -1,6 +1,7 @@
 """One server process: started without a shell, and verified to have ended."""
 
 import contextlib
+import errno
 import os
 import signal
 import uuid
@@ -18,6 +19,7 @@ from harness.client.target.connecting import connect_when_ready
 from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.process_tree import (
     MARK,
+    NO_ANSWER,
     Descendants,
     describe_process,
     is_alive,
@@ -57,6 +59,10 @@ class ProcessExit:
     def was_killed_before(self) -> bool:
         """Return whether it was killed by SIGKILL earlier, and so could not end its children."""
         return self.push == "none" and self.returncode == -signal.SIGKILL
+
+
+# Why a program cannot be started although nothing is wrong with it: limits of this process.
+_OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
 class ServerProcess:
@@ -129,7 +135,7 @@ class ServerProcess:
         """Return the addresses on which it, or a descendant, waits for connections by TCP."""
         addresses: set[str] = set()
         for pid in (self.pid, *self.children()):
-            with contextlib.suppress(psutil.Error):
+            with contextlib.suppress(*NO_ANSWER):
                 for connection in psutil.Process(pid).net_connections("tcp"):
                     if connection.status == psutil.CONN_LISTEN:
                         addresses.add(f"{connection.laddr.ip}:{connection.laddr.port}")
@@ -249,6 +255,8 @@ async def start(
                 start_new_session=True,
             )
         except OSError as error:
+            if error.errno in _OWN_LIMITS:
+                raise
             raise NotStarted(describe_start_failure(command, error, option)) from error
     return ServerProcess(
         process, command, stderr, mark, home=home, temporary=temporary, address=address
@@ -259,7 +267,7 @@ def kill_processes_of(owner: str) -> int:
     """Kill every process that a run left behind when it died; return their number."""
     processes = marked_processes(f"{owner}:")
     for process in processes.values():
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(*NO_ANSWER):
             process.kill()
     return len(processes)
 

@@ -11,6 +11,8 @@ import psutil
 
 # A variable in a server's environment, inherited by every process that it starts.
 MARK = "HARNESS_SERVER_MARK"
+# Raised by psutil about a process that ended or is hidden, and about all of them without /proc.
+NO_ANSWER = (psutil.Error, OSError)
 # Seconds between two checks whether a process has ended, if the system has no event for it.
 _TICK = 0.02
 # A kernel can be built without these files; other systems lack them.
@@ -50,7 +52,7 @@ def _find_process(pid: int) -> psutil.Process | None:
     """Return the process, None if it has ended."""
     try:
         return psutil.Process(pid)
-    except psutil.Error:
+    except NO_ANSWER:
         return None
 
 
@@ -91,7 +93,7 @@ def _read_proc_file(path: str) -> bytes:
 def _descendants_by_psutil(pid: int) -> list[psutil.Process]:
     try:
         return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
+    except NO_ANSWER:
         return []
 
 
@@ -99,7 +101,7 @@ def is_alive(process: psutil.Process) -> bool:
     """Return whether it runs; a zombie counts as ended, even if its parent has not reaped it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
+    except NO_ANSWER:
         return False
 
 
@@ -107,18 +109,50 @@ def describe_process(process: psutil.Process) -> str:
     """Return a process's name and id, for messages."""
     try:
         return f"{process.name()} (pid {process.pid})"
-    except psutil.Error:
+    except NO_ANSWER:
         return f"pid {process.pid}"
 
 
 def marked_processes(mark: str) -> dict[int, psutil.Process]:
     """Return the processes whose mark has this prefix, in whatever session they are."""
     processes: dict[int, psutil.Process] = {}
-    for pid in psutil.pids():
-        with contextlib.suppress(psutil.Error, OSError):
+    for pid in _process_ids():
+        with contextlib.suppress(*NO_ANSWER):
             if _mark_of(pid).startswith(mark):
                 processes[pid] = psutil.Process(pid)
     return processes
+
+
+def _process_ids() -> list[int]:
+    """Return the ids of all processes; none if there is no /proc."""
+    with contextlib.suppress(*NO_ANSWER, IndexError):  # It takes the first of an empty list.
+        return psutil.pids()
+    return []
+
+
+def find_processes_note() -> str:
+    """Return what is not done where processes cannot be listed, "" where they can."""
+    if _process_ids():
+        return ""
+    return "no process can be listed (no /proc): what a server leaves behind is not found"
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs, whoever started it; True if nobody can say."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        if _process_ids():
+            return False
+    except NO_ANSWER:
+        pass
+    try:  # It takes the id of a thread for that of a process, so it is asked last.
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # It is another user's.
+    return True
 
 
 def _mark_of(pid: int) -> str:
@@ -146,7 +180,7 @@ def _await_end(process: psutil.Process, bound: float) -> None:
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(*NO_ANSWER):
             process.wait(min(bound, _TICK))
         return
     try:
@@ -169,7 +203,7 @@ async def kill_survivors(descendants: Iterable[psutil.Process], grace: float) ->
         try:
             names.append(describe_process(process))
             process.kill()
-        except psutil.Error:
+        except NO_ANSWER:
             continue
     await anyio.to_thread.run_sync(wait, running, grace)
     return tuple(names)

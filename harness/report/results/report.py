@@ -226,6 +226,20 @@ class Report:
         """Return whether the run fails (design: "Exit status 1")."""
         return bool(self.red_reasons())
 
+    @property
+    def is_error(self) -> bool:
+        """Return whether only the harness's own trouble makes the run fail."""
+        plays = (*self.scenarios, *self.races)
+        return self.red and not (
+            any(rule.verdict is Verdict.FAIL for rule in self.red_rules())
+            or any(one.verdict is Verdict.FAIL for one in plays)
+            or any("RED" in fuzz["verdict"] for fuzz in self.fuzz)
+            or any(not one.id.startswith("harness.") for one in self._counting_issues())
+        )
+
+    def _counting_issues(self) -> list[Issue]:
+        return [one for one in self.issues if one.level is Level.MUST and not one.known]
+
     def red_reasons(self) -> list[str]:
         """Return what makes the run fail: `2 rules`, `1 scenario`, `baseline.stale`."""
         failing = (Verdict.FAIL, Verdict.ERROR)
@@ -235,7 +249,7 @@ class Report:
             "race": sum(one.verdict in failing for one in self.races),
             "fuzz run": sum("RED" in fuzz["verdict"] for fuzz in self.fuzz),
         }
-        issues = [one.id for one in self.issues if one.level is Level.MUST and not one.known]
+        issues = [one.id for one in self._counting_issues()]
         return [
             *(
                 f"{count} {kind}{'' if count == 1 else 's'}"

@@ -18,6 +18,7 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from harness.client.target.lost_input import ignore_lost_input
+from harness.client.target.process_tree import NO_ANSWER
 from harness.errors import HarnessError
 
 # Far more than an answer needs, which has a few lines for each fault.
@@ -97,7 +98,7 @@ async def _end(process: Process) -> None:
     with anyio.move_on_after(END_SECONDS):
         await process.wait()
     for child in {*family, *_family(process.pid)}:
-        with suppress(psutil.Error):
+        with suppress(*NO_ANSWER):
             child.kill()
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process.pid, signal.SIGKILL)
@@ -108,5 +109,5 @@ async def _end(process: Process) -> None:
 def _family(pid: int) -> list[psutil.Process]:
     try:
         return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
+    except NO_ANSWER:
         return []

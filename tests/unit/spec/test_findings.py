@@ -74,6 +74,7 @@ def test_a_baseline_does_not_accept_findings_of_the_run_itself() -> None:
         "baseline.stale",
         "baseline.expired",
         "baseline.expires-soon",
+        "harness.trouble",
         "harness.worker-died",
         *own,
     }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from harness.client.target.process_tree import MARK
 from harness.client.target.profile import parse_profile
 from harness.client.target.run_folders import (
+    FOLDER_VARIABLE,
     HISTORY,
     LARGE_RUN_TRACES,
     MAX_LARGE_RUNS_KEPT,
@@ -22,7 +26,9 @@ from harness.client.target.run_folders import (
     base_folder,
     failures_folder,
     find_kept_file,
+    folder_note,
     keep_trace,
+    recorded_folder,
     remove_dead_runs,
     remove_old_runs,
     write_home_files,
@@ -89,13 +95,16 @@ def test_failures_are_kept_where_one_works_wherever_the_base_lies(
     assert seen == ""
 
 
-def test_a_folder_of_failures_that_cannot_be_made_is_said_in_one_line(
+def test_failures_go_to_the_folder_of_the_run_if_the_current_one_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".harness").write_text("a file")
-    with pytest.raises(UsageError, match=r"^the store \.harness/fuzz cannot be made .*--store$"):
-        failures_folder()
+    assert failures_folder() == base_folder() / "fuzz"
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "own"))
+    assert failures_folder() == tmp_path / "own" / "fuzz"
 
 
 def test_base_is_nothing_for_git_and_a_file_of_the_user_there_stays(
@@ -120,13 +129,84 @@ def test_base_has_the_folder_in_which_reports_are_looked_for(
     assert (base_folder(tmp_path) / "reports").is_dir()
 
 
-def test_base_that_cannot_be_made_is_said_in_one_line(
+UNUSABLE = ("a file", "read-only", "full", "not UTF-8")
+
+
+@pytest.fixture
+def unusable(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A current folder in which no run can keep its files."""
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    folder = tmp_path / (os.fsdecode(b"a\xff") if request.param == "not UTF-8" else "a")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    if request.param == "a file":
+        (folder / ".harness").write_text("a file")
+    error = {"read-only": errno.EROFS, "full": errno.ENOSPC}.get(request.param)
+    if error is not None:
+        temporary_file = tempfile.TemporaryFile
+
+        def fail(*, dir: Path) -> Any:
+            if dir.is_relative_to(folder):
+                raise OSError(error, os.strerror(error), str(dir))
+            return temporary_file(dir=dir)
+
+        monkeypatch.setattr("tempfile.TemporaryFile", fail)
+    return folder
+
+
+@pytest.mark.parametrize("unusable", UNUSABLE, indirect=True)
+def test_base_is_in_the_cache_if_the_current_folder_cannot_be_used(
+    unusable: Path, tmp_path: Path
+) -> None:
+    base = base_folder()
+    assert base.parent == tmp_path / "me" / ".cache" / "harness"
+    str(base).encode()
+    assert str(base) in folder_note()
+    assert recorded_folder() == base
+
+
+@pytest.mark.parametrize("unusable", UNUSABLE, indirect=True)
+def test_folder_of_the_user_is_used_as_it_is(
+    unusable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "own"))
+    assert base_folder() == tmp_path / "own"
+    assert folder_note() == ""
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "file").touch()
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "used"))
+    assert not (base_folder() / ".gitignore").exists()
+
+
+@pytest.mark.parametrize("unusable", UNUSABLE, indirect=True)
+def test_a_folder_is_asked_for_in_one_line_if_none_can_be_written(
+    unusable: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "me").write_text("a file")
+    with pytest.raises(UsageError) as told:
+        base_folder()
+    line = str(told.value)
+    assert line.isprintable()
+    assert line.endswith("; name a folder that can be written by --dir")
+    assert line.count("cannot be written (") + line.count("is not UTF-8") == 2
+
+
+def test_recorded_runs_are_read_where_nothing_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
-    (tmp_path / ".harness").write_text("a file")
-    with pytest.raises(UsageError, match=r"cannot be made .*; run in a folder that is yours"):
-        base_folder(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.chdir(tmp_path)
+    (base_folder() / HISTORY).mkdir()
+
+    def fail(*, dir: Path) -> Any:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(dir))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", fail)
+    assert recorded_folder() == tmp_path / ".harness"
 
 
 def test_fresh_folders_are_new_and_closing_removes_all(tmp_path: Path) -> None:
