@@ -280,11 +280,18 @@ class _DocumentBuilder:
         raise ScenarioError(self._path, place, message)
 
 
+# Python converts no longer ones: bytes in hex digits may look like a number of any length.
+_MAX_NUMBER_CHARACTERS = 4000
+
+
 def plain_scalar(text: str) -> Any:
-    """Return a plain scalar by the YAML 1.2 core schema, without its rarer number forms."""
+    """Return a plain scalar by the YAML 1.2 core schema, without its rarer number forms.
+
+    A number of more than 4,000 digits is a text.
+    """
     if text in _SPECIAL_SCALARS:
         return _SPECIAL_SCALARS[text]
-    if _INT.fullmatch(text):
+    if len(text) <= _MAX_NUMBER_CHARACTERS and _INT.fullmatch(text):
         return int(text)
     if _FLOAT.fullmatch(text):
         return float(text)

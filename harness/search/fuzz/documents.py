@@ -137,7 +137,7 @@ def search_documents(
         number, by_websocket = 0, config.profile.listening_kind() in ("ws", "ws-unix")
         while True:
             choose = seeded_chooser(seed * 1_000_003 + number)
-            attempt(frame_document(choose, text_only=by_websocket))
+            attempt(frame_document(choose, by_websocket=by_websocket))
             number += 1
 
     def inputs(attempt: Attempt) -> None:

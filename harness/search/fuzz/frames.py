@@ -17,6 +17,8 @@ _DEPTHS = (30, 128, 1000, 5000)
 _SIZES = (70_000, 300_000, 1_100_000)
 # Raw frames need a process of their own, so many are sent for each start.
 MAX_FRAMES = 24
+# Further connections of a document.
+MAX_CONNECTIONS = 3
 _VALID_REQUEST: Json = {
     "method": "thread/read",
     "params": {"threadId": "$t.thread.id"},
@@ -54,19 +56,46 @@ _ANSWERS: tuple[Json, ...] = (
 )
 
 
-def frame_document(choose: Chooser, *, text_only: bool = False) -> Json:
+def frame_document(choose: Chooser, *, by_websocket: bool = False) -> Json:
     """Return a document: a thread, raw frames with valid requests in between, a plain turn.
 
-    `text_only` leaves out invalid UTF-8, for which a WebSocket has to be closed (RFC 6455, 8.1).
+    Over a WebSocket a frame with invalid UTF-8 ends its connection (RFC 6455, 8.1), so such frames,
+    and messages in pieces, are sent on further connections. Some documents have none, for servers
+    that take one client.
     """
     client: list[Json] = [{"start_thread": {"as": "t"}}]
     for _ in range(1 + choose.below(MAX_FRAMES)):
-        client.append({"send_raw": _raw(choose, text_only=text_only)})
+        client.append({"send_raw": _raw(choose, text_only=by_websocket)})
         if choose.chance(30):
             client.append({"request": dict(_VALID_REQUEST)})
+    if by_websocket and choose.chance(50):
+        for number in range(1 + choose.below(MAX_CONNECTIONS)):
+            client += _connection_steps(choose, f"c{number}")
     client.append({"start_turn": {"thread": "t", "text": "Say ok.", "as": "u"}})
     client.append({"wait": {"turn": "u", "status": "completed"}})
     return {"title": "Raw frames", "model": {"t": [_REPLY_STEP]}, "client": client}
+
+
+def _connection_steps(choose: Chooser, name: str) -> list[Json]:
+    """Return the steps of a further WebSocket connection, and a request on the first one."""
+    form = choose.pick((_invalid_utf8, _pieces, _unfinished))
+    frames = form(choose)
+    raw = [frames + b"\n"] if isinstance(frames, bytes) else frames
+    sent: list[Json] = [{"send_raw": {"hex": piece.hex(), "on": name}} for piece in raw]
+    return [{"connect": name}, *sent, {"request": dict(_VALID_REQUEST)}]
+
+
+def _pieces(choose: Chooser) -> list[bytes]:
+    """Return a request in fragments: bytes without a line end are not the end of a message."""
+    request = _request(choose, params={"cursor": choose.pick(("𝄞", "a" * 70_000, ""))})
+    size = choose.pick((1, 7, 30_000))
+    cut = [request[at : at + size] for at in range(0, min(len(request), 20 * size), size)]
+    return [*cut, request[sum(map(len, cut)) :] + b"\n"]
+
+
+def _unfinished(choose: Chooser) -> list[bytes]:
+    """Return the beginning of a message that never ends."""
+    return [choose.pick((b"{", b"a" * 300_000, b"\xe2\x82", _truncated_line(choose)))]
 
 
 def _raw(choose: Chooser, *, text_only: bool) -> Json:

@@ -62,20 +62,40 @@ def test_every_kind_of_bad_bytes_comes_up() -> None:
         assert part in everything
 
 
-def test_over_a_websocket_raw_frames_are_text() -> None:
-    """Other bytes in a text frame must end the connection (RFC 6455, section 8.1)."""
+def test_over_a_websocket_bytes_that_are_not_text_have_a_connection_of_their_own() -> None:
+    """They must end the connection (RFC 6455, section 8.1); so may a message without an end."""
+    documents = [frame_document(seeded_chooser(seed), by_websocket=True) for seed in range(60)]
+    on_main, on_others = list[bytes](), dict[str, list[bytes]]()
+    for number, document in enumerate(documents):
+        opened: set[str] = set()
+        for step in document["client"]:
+            opened |= {step["connect"]} if "connect" in step else set()
+            if "send_raw" not in step:
+                continue
+            body = SendRaw(**step["send_raw"])
+            assert body.on in {"main", *opened}
+            if body.on == "main":
+                on_main.append(body.raw)
+            else:
+                on_others.setdefault(f"{number} {body.on}", []).append(body.raw)
+    assert all(_is_text(raw) and raw.endswith(b"\n") for raw in on_main)
+    messages = [b"".join(pieces) for pieces in on_others.values()]
+    assert sum(not _is_text(message) for message in messages) > 10
+    assert sum(not message.endswith(b"\n") for message in messages) > 5
+    assert sum(len(pieces) > 1 for pieces in on_others.values()) > 5
 
-    def without_text(*, text_only: bool) -> int:
-        documents = [
-            frame_document(seeded_chooser(seed), text_only=text_only) for seed in range(60)
-        ]
-        raw = [
-            step["send_raw"] for one in documents for step in one["client"] if "send_raw" in step
-        ]
-        return sum(not _is_text(bytes.fromhex(one["hex"])) for one in raw if "hex" in one)
 
-    assert without_text(text_only=False) > 10
-    assert without_text(text_only=True) == 0
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_document_for_a_websocket_is_a_scenario_file(seed: int) -> None:
+    document = frame_document(seeded_chooser(seed), by_websocket=True)
+    assert load_text(scenario_text(document, "made")).document.value == document
+
+
+@pytest.mark.parametrize("length", [2, 4000, 4001, 60_000])
+def test_bytes_whose_hex_digits_look_like_a_number_stay_a_text(length: int) -> None:
+    step = {"send_raw": {"hex": "61" * (length // 2)}}
+    document = {"title": "Digits", "model": {}, "client": [{"start_thread": {"as": "t"}}, step]}
+    assert load_text(scenario_text(document, "made")).document.value == document
 
 
 def _is_text(raw: bytes) -> bool:
