@@ -78,14 +78,14 @@ def frame_document(choose: Chooser, *, by_websocket: bool = False) -> Json:
 
 def _connection_steps(choose: Chooser, name: str) -> list[Json]:
     """Return the steps of a further WebSocket connection, and a request on the first one."""
-    form = choose.pick((_invalid_utf8, _pieces, _unfinished))
+    form = choose.pick((_invalid_utf8, _message_in_pieces, _unfinished_message))
     frames = form(choose)
     raw = [frames + b"\n"] if isinstance(frames, bytes) else frames
     sent: list[Json] = [{"send_raw": {"hex": piece.hex(), "on": name}} for piece in raw]
     return [{"connect": name}, *sent, {"request": dict(_VALID_REQUEST)}]
 
 
-def _pieces(choose: Chooser) -> list[bytes]:
+def _message_in_pieces(choose: Chooser) -> list[bytes]:
     """Return a request in fragments: bytes without a line end are not the end of a message."""
     request = _request(choose, params={"cursor": choose.pick(("𝄞", "a" * 70_000, ""))})
     size = choose.pick((1, 7, 30_000))
@@ -93,7 +93,7 @@ def _pieces(choose: Chooser) -> list[bytes]:
     return [*cut, request[sum(map(len, cut)) :] + b"\n"]
 
 
-def _unfinished(choose: Chooser) -> list[bytes]:
+def _unfinished_message(choose: Chooser) -> list[bytes]:
     """Return the beginning of a message that never ends."""
     return [choose.pick((b"{", b"a" * 300_000, b"\xe2\x82", _truncated_line(choose)))]
 
