@@ -194,6 +194,11 @@ class Lanes:
             else:
                 self._interruption.wait(news)
 
+    @property
+    def number(self) -> int:
+        """Return the number of lanes, as far as it is known: by the start of the server."""
+        return self._number or lanes_by_default(self.first.start_seconds)
+
     def stop(self) -> None:
         """Begin nothing more, cancel all plays, and wait until the lanes are at rest."""
         with self._changed:
@@ -211,7 +216,7 @@ class Lanes:
         """Open the lanes, which then play ahead."""
         if self._lanes[0].thread is not None:
             return
-        self._number = self._number or lanes_by_default(self.first.start_seconds)
+        self._number = self.number
         for number in range(2, self._number + 1):
             waits = LaneWaits(self._interruption)
             self._lanes.append(_Lane(self._open_session(number, waits), waits))

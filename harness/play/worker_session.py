@@ -26,6 +26,7 @@ from harness.play.play_limits import play_repeatedly, retry_failed, unplayed_rac
 from harness.play.races import Race, RaceContext
 from harness.play.repeats import Attempt, Repeats, failures
 from harness.play.run import Run
+from harness.play.session.answer_times import answer_seconds
 from harness.play.session.first_turn import Hopeless, hopeless_finding, plain_turn, silence_of
 from harness.play.session.repeated_timeouts import awaited_variants, fell_silent, traits_of
 from harness.play.session.server_name import server_name
@@ -66,6 +67,9 @@ class WorkerSession:
 
     start_seconds: float = field(default=0.0, init=False)
     """How long the server took to start and to shake hands, 0 before its first start."""
+
+    answer_seconds: float = field(default=0.0, init=False)
+    """How long the server took to answer a request of the first scenario (the median)."""
 
     def __post_init__(self) -> None:
         interruption = self.interruption or Interruption(self.config.base)
@@ -172,6 +176,7 @@ class WorkerSession:
             self._store_trace(failed.trace, outcome)
             return outcome
         self.start_seconds = self.start_seconds or _start_seconds(run.trace)
+        self.answer_seconds = self.answer_seconds or answer_seconds(run.trace)
         if {EXEC, SDK} & {*loaded.scenario.surfaces} & {*self.config.surfaces}:
             self._note_session_turns(run)
         outcome = self._judge(run, loaded)

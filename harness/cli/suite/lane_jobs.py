@@ -10,9 +10,10 @@ from harness.play.config import Config
 from harness.play.interruption import Interruption
 from harness.play.knowledge import Knowledge
 from harness.play.lanes import Job, Lanes, LaneWaits, Outcome
+from harness.play.session.answer_times import slow_note
 from harness.play.trouble import describe_trouble
 from harness.play.worker_session import WorkerSession
-from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome, seconds_of
 from harness.report.results.server_starts import ServerStart
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
@@ -43,6 +44,7 @@ class Laning:
         self._play = play
         self._knowledge = Knowledge(config.profile)
         self._items: list[pytest.Item] = []
+        self._slow_note: str | None = None
         self._lanes = Lanes(
             lanes,
             self._session,
@@ -56,11 +58,11 @@ class Laning:
 
     @property
     def note(self) -> str:
-        """Return a message about scenarios that were played again alone, "" for none."""
+        """Return what to say about a slow server and scenarios played again alone, "" for none."""
         replayed = self._lanes.replayed
-        if not replayed:
-            return ""
-        return f"lanes: {replayed} of what went wrong beside other scenarios was played again alone"
+        words = "of what went wrong beside other scenarios was played again alone"
+        of_lanes = f"lanes: {replayed} {words}" if replayed else ""
+        return "\n".join(filter(None, (self._slow_note, of_lanes)))
 
     @property
     def starts(self) -> list[ServerStart]:
@@ -76,7 +78,25 @@ class Laning:
         outcome = self._lanes.outcome(self._of_scenario(loaded))
         if not isinstance(outcome, ScenarioOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a scenario")
+        self._note_speed(outcome)
         return outcome
+
+    def _note_speed(self, outcome: ScenarioOutcome) -> None:
+        """After the first scenario say how long the run takes, if the server is slow."""
+        speed = self._lanes.first.answer_seconds
+        if self._slow_note is not None or not speed:
+            return
+        self._slow_note = slow_note(
+            speed,
+            scale=self._config.scale,
+            scenario_seconds=seconds_of(outcome),
+            scenarios=len(self._items),
+            lanes=self._lanes.number,
+        )
+        terminal: Any = self._pytest.pluginmanager.get_plugin("terminalreporter")
+        if self._slow_note and terminal is not None:
+            terminal.ensure_newline()
+            terminal.write_line(self._slow_note)
 
     def play_race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
         """Return the outcome of a race. Raises `Interrupted`."""
