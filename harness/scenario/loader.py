@@ -48,6 +48,10 @@ __all__ = [
 ]
 
 
+NO_TURN = "no-turn"
+"""The tag of scenarios that start no turn, and so need no model behind the server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A scenario with its file, and the place of each of its values.
@@ -89,7 +93,8 @@ class Loaded:
         """
         area = [self.id.split("/", 1)[0]] if "/" in self.id else []
         surface = [self.surface] if self.surface != SESSION else []
-        return frozenset([*area, *surface, *self.scenario.needs, *self.scenario.tags])
+        turnless = [] if self.scenario.starts_turns else [NO_TURN]
+        return frozenset([*area, *surface, *turnless, *self.scenario.needs, *self.scenario.tags])
 
 
 def load_scenario(path: Path | str) -> Scenario:

@@ -213,6 +213,31 @@ def test_a_server_that_never_calls_the_model_is_told_where_it_is() -> None:
     assert "--target codex-0.107, codex-0.169, reference" in said.out
 
 
+def test_fake_without_a_model_is_judged_in_what_starts_no_turn(tmp_path: Path) -> None:
+    command = f"python {SERVERS}/broken/no_model_call.py"
+    said = doctor(command)
+    advice = next(line for line in said.out.splitlines() if "--tag no-turn" in line)
+    assert f"harness connect --server-cmd '{command}'" in said.out
+    assert "harness check FILE" in said.out
+    words = shlex.split(advice.partition("scenarios: ")[2])
+    kept = tmp_path / "kept.json"
+    call(*words, "-k", "threads", "--json", str(kept))
+    report = json.loads(kept.read_text("utf-8"))
+    assert any(one["verdict"] == "PASS" for one in report["scenarios"])
+    assert not any(issue["id"].startswith("setup.") for issue in report["issues"])
+
+
+def test_command_that_fails_at_its_start_is_told_which_variables_are_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WRAPPER_TOKEN", "x")
+    said = doctor(inline("import os, sys; sys.exit(3 if 'WRAPPER_TOKEN' not in os.environ else 0)"))
+    (failure,) = failures(said)
+    assert re.search(r"set for the run: [^;]*\bHOME\b", failure)
+    assert re.search(r"left out: [^;]*\bWRAPPER_TOKEN\b", failure)
+    assert "[env] of a profile" in failure
+
+
 def test_a_server_that_dies_in_the_turn_is_shown_with_its_last_words() -> None:
     said = doctor(f"python {SERVERS}/broken/dies_mid_turn.py")
     (failure,) = failures(said)

@@ -27,7 +27,7 @@ from harness.play.session.setup_diagnosis import (
     unusable_checks,
 )
 from harness.protocol.values import arr, dig, obj, text
-from harness.scenario.loader import load_text
+from harness.scenario.loader import NO_TURN, load_text
 from harness.trace.frame import Kind
 from harness.trace.marks import EndingBegins
 from harness.trace.surfaces import EXEC, SDK, SESSION
@@ -50,6 +50,7 @@ client:
 class _TurnRun:
     """A run of the plain turn, with the model's address."""
 
+    config: Config
     run: Run
     profile: Profile
     model_url: str
@@ -102,7 +103,7 @@ def _examine_server(config: Config, interruption: Interruption) -> Iterator[Chec
             yield from earlier
             yield replace(last, last=True)
             return
-        turn_run = _TurnRun(run, profile, bench.model_url)
+        turn_run = _TurnRun(config, run, profile, bench.model_url)
     yield from _server_checks(turn_run)
 
 
@@ -175,6 +176,14 @@ def _model_checks(turn_run: _TurnRun) -> Iterator[Check]:
             "a server that wants other settings has a profile: "
             f"--target {_other_profiles(profile)}\n"
             "what the model is and is asked: harness docs servers#model-api",
+        )
+        connect = shlex.join(["harness", "connect", *target_words(turn_run.config)])
+        yield Check(
+            None,
+            "a fake without a model can be judged too, in what starts no turn",
+            f"scenarios: {next_command(turn_run.config)} --tag {NO_TURN}\n"
+            f"a session by hand: {connect}\n"
+            "recordings of its sessions: harness check FILE",
         )
     else:
         tools = [

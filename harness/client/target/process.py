@@ -35,7 +35,8 @@ from harness.client.transport.streams import LineTransport
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 # pytest's variable may name another scenario if several are played at once.
-_DROPPED = (*_PROXIES, "tmpdir", "temp", "tmp", "pytest_current_test")
+_CURRENT_TEST = "pytest_current_test"
+_DROPPED = (*_PROXIES, "tmpdir", "temp", "tmp", _CURRENT_TEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +291,18 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
     env["GIT_CEILING_DIRECTORIES"] = str(home.parent)
     env.update(profile_env)
     return env
+
+
+def describe_changes(env: Mapping[str, str]) -> str:
+    """Return which variables of ours a server did not get as they are, "" for none."""
+    values = {name: value for name, value in os.environ.items() if name.lower() != _CURRENT_TEST}
+    changed = [name for name in sorted(env) if env[name] != values.get(name)]
+    missing = [name for name in sorted(values) if name not in env]
+    words = [f"set for the run: {', '.join(changed)}"] * bool(changed)
+    words += [f"left out: {', '.join(missing)}"] * bool(missing)
+    if not words:
+        return ""
+    return f"of its environment variables, {'; '.join(words)} ([env] of a profile sets others)"
 
 
 def _paths_below(folder: Path) -> list[str]:

@@ -2,7 +2,9 @@
 
 import shlex
 import time
+from pathlib import Path
 
+from harness.client.target.process import describe_changes, environment
 from harness.client.target.profile import Bounds, Profile
 from harness.client.target.program import NotStarted
 from harness.client.target.run_folders import RunFolder
@@ -106,9 +108,13 @@ class ExecBench:
             _describe_exit(mark.body.status) for mark in run.trace.marks_of(ProgramEnded)
         )
         stderr_words = f"; the end of its stderr: {run.stderr[-600:].strip()}" if run.stderr else ""
+        profile = self._profile
+        home = Path(profile.home_env)  # Only the names of variables are shown.
+        changes = describe_changes(environment(profile.env, home, profile.home_env))
         self.blocker = Finding(
             "setup.no-events",
-            f"`{shlex.join(self._profile.exec.command)}` wrote no event: it {ends}{stderr_words}",
+            f"`{shlex.join(profile.exec.command)}` wrote no event: it {ends}{stderr_words}; "
+            f"{changes}",
             kind=EXEC,
         )
         run.findings.append(self.blocker)
