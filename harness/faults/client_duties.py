@@ -161,6 +161,12 @@ FAULTS: Final = (
         first(our_request("skills/config/write"), edit("params", to=[])),
     ),
     _fault(
+        "sends-null-params",
+        "message-form",
+        "The params of a request are an object: null is none.",
+        first(our_request("thread/list"), edit("params", to=None)),
+    ),
+    _fault(
         "asks-by-text",
         "id-number",
         "The form of a request has a number as its id.",

@@ -79,14 +79,20 @@ CASES = [
         .question()
         .sends({"id": 2, "decision": "accept"})
         .question(method=FILE)
-        .sends({"id": 3, "result": "accept"}),
+        .sends({"id": 3, "result": "accept"})
+        .question()
+        .sends({"id": 4})
+        .says({"method": "item/tool/call", "id": 5, "params": {}})
+        .sends({"id": 5, "result": None}),
         found=(
             Found(ASKED, (0, 1)),
             Found(f"request {COMMAND} id 1", (2, 3)),
             Found(f"request {COMMAND} id 2", (4, 5)),
             Found(f"request {FILE} id 3", (6, 7)),
+            Found(f"request {COMMAND} id 4", (8, 9)),
+            Found("request item/tool/call id 5", (10, 11), Level.SHOULD),
         ),
-        idle=Talk().sends({"id": 0, "result": {}}),
+        idle=Talk().sends({"id": 0, "result": {}}).sends({"id": 0}),
     ),
     Case(
         rule="duty.decision-known",
@@ -124,7 +130,7 @@ CASES = [
     ),
     Case(
         rule="duty.message-form",
-        good=Talk().sends({"method": "initialized"}).asks("thread/list"),
+        good=Talk().sends({"method": "initialized"}).sends({"method": "model/list", "id": 1}),
         witnesses=("connection c1",),
         bad=Talk()
         .sends(b'{"method": "thread/li')
@@ -133,8 +139,15 @@ CASES = [
         .sends({"method": "thread/list", "id": True, "params": {}})
         .sends({"method": "thread/list", "id": 2, "params": "all"})
         .sends({"id": 3, "params": {}})
-        .sends({"method": "initialized", "params": [1]}),
-        found=tuple(Found("connection c1", (seq,)) for seq in range(7)),
+        .sends({"method": "thread/list", "id": 4, "params": None})
+        .sends({"id": 5})
+        .sends({"method": "initialized", "params": [1]})
+        .sends({"method": "initialized", "params": None})
+        .sends({"method": "thread/list", "id": 6}),
+        found=(
+            *(Found("connection c1", (seq,)) for seq in range(8)),
+            *(Found("connection c1", (seq,), Level.SHOULD) for seq in range(8, 11)),
+        ),
         idle=deliberate(b"{"),
     ),
     Case(

@@ -75,11 +75,11 @@ def test_a_client_that_stops_a_turn_and_leaves_its_question_open_is_right(
     assert client.findings() == {}
 
 
-def test_a_client_without_a_handshake_that_hangs_up_is_right(client: LiveClient) -> None:
+def test_a_client_without_a_handshake_that_hangs_up_is_only_recorded(client: LiveClient) -> None:
     client.asks("thread/start", cwd=str(client.folder), approvalPolicy="untrusted")
     client.speaks(client.told("thread/started")["params"]["thread"]["id"])
     client.told(COMMAND)
-    assert client.findings() == {}
+    assert client.findings() == {"duty.handshake-first": "INFO", "duty.answers": "INFO"}
 
 
 def answers_nobody(client: LiveClient) -> None:
@@ -121,6 +121,33 @@ def ignores_a_question(client: LiveClient) -> None:
 def asks_before_it_greets(client: LiveClient) -> None:
     client.asks("thread/loaded/list")
     client.greets()
+
+
+def never_greets(client: LiveClient) -> None:
+    client.answer(client.asks("thread/loaded/list"))
+
+
+def greets_by_half(client: LiveClient) -> None:
+    client.answer(client.asks("initialize", clientInfo={"name": "odd", "version": "1"}))
+    client.answer(client.asks("thread/loaded/list"))
+
+
+def asks_with_null_params(client: LiveClient) -> None:
+    client.greets().sends({"method": "thread/loaded/list", "id": 99, "params": None}).answer(99)
+
+
+def asks_without_params(client: LiveClient) -> None:
+    client.greets().sends({"method": "thread/loaded/list", "id": 99}).answer(99)
+
+
+def notifies_with_null_params(client: LiveClient) -> None:
+    client.answer(client.asks("initialize", clientInfo={"name": "odd", "version": "1"}))
+    client.sends({"method": "initialized", "params": None})
+
+
+def answers_without_content(client: LiveClient) -> None:
+    client.speaks(client.starts())
+    client.sends({"id": client.told(COMMAND)["id"]}).later(5)
 
 
 def forgets_the_input(client: LiveClient) -> None:
@@ -169,6 +196,12 @@ BROKEN: dict[Callable[[LiveClient], None], str] = {
     cancels_a_patch: "duty.decision-known",
     ignores_a_question: "duty.answers",
     asks_before_it_greets: "duty.handshake-first",
+    never_greets: "duty.handshake-first",
+    greets_by_half: "duty.handshake-first",
+    asks_with_null_params: "duty.message-form",
+    asks_without_params: "duty.message-form",
+    notifies_with_null_params: "duty.message-form",
+    answers_without_content: "duty.answer-form",
     forgets_the_input: "duty.params-complete",
     says_what_there_is_no_type_for: "duty.params-valid",
     sends_half_a_line: "duty.message-form",

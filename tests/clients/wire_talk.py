@@ -21,14 +21,15 @@ class Wire:
         self.now = 0.0
         self.connection = connection
         self.judge = ClientJudge("by-hand", clock=lambda: self.now)
-        self.judge.open_connection(connection)
         self._id = 0
+        self.on(connection)
 
     def on(self, connection: str) -> Self:
-        """Go on with another connection."""
+        """Go on with another connection, which begins with the handshake."""
         self.connection = connection
         self.judge.open_connection(connection)
-        return self
+        self.asks("initialize", clientInfo={"name": "by-hand", "version": "1"}).gets()
+        return self.client({"method": "initialized"})
 
     def client(self, message: Any) -> Self:
         """The client sends a message, or bytes."""

@@ -2,7 +2,6 @@
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.judge.base import (
@@ -11,36 +10,26 @@ from harness.judge.base import (
     Side,
     Violation,
     Witness,
-    on,
     on_harness_message,
     on_kind,
-    on_mark,
-    on_sent,
     rule,
 )
+from harness.judge.rules.client_duties.bare_answers import question_of_bare_answer
 from harness.judge.rules.messages.shapes import shape_violation
 from harness.judge.rules.shared.view_queries import request_subject
-from harness.judge.rules.shared.violations import (
-    absent,
-    member,
-    root_member,
-    unexpected_member,
-    wrong,
-)
+from harness.judge.rules.shared.violations import member, root_member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.errors import SchemaError
-from harness.protocol.values import MISSING, dig, obj, text, value_at
-from harness.trace.correlation import Id, as_id
+from harness.protocol.values import MISSING, dig, obj, value_at
+from harness.trace.correlation import as_id
+from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import ClientLeft
-from harness.trace.trace import Mark
 
 _ANSWERS = (Kind.RESPONSE, Kind.ERROR)
 _NEEDS = ("command-approval",)
+_FORM = ("rpc.answer-form",)
 # The code by which a JSON-RPC peer reports a line that it cannot read.
 _PARSE_ERROR = -32700
-# A client that leaves has had time to answer what it was asked this long before.
-MIN_SECONDS_TO_ANSWER = 1.0
 
 
 def _is_answer(frame: Frame) -> bool:
@@ -92,8 +81,28 @@ class AnswerKnown(Monitor):
             return [Witness(request_subject(question), (question, frame))]
         if frame.kind is Kind.ERROR and (as_id(frame.id) is None or frame.error is MISSING):
             return None
-        expected = "the id of a request that the server sent on this connection"
-        return [wrong(f"answer to id {frame.id}", (frame,), root_member(frame, "id"), expected)]
+        subject, field = f"answer to id {frame.id}", root_member(frame, "id")
+        meant = self._question_of_other_type(frame)
+        if meant is None:
+            expected = "the id of a request that the server sent on this connection"
+            return [wrong(subject, (frame,), field, expected)]
+        expected = f"{literal(meant.id)}, {_type_name(meant.id)}, as in {meant.method}"
+        violation = wrong(subject, (frame,), field, expected)
+        return [replace(violation, actual=f"{field}, {_type_name(frame.id)}")]
+
+    def _question_of_other_type(self, answer: Frame) -> Frame | None:
+        """Return the request whose id has the same characters, as a number or a string."""
+        for question in self.conversation.requests:
+            is_like = (
+                str(question.id) == str(answer.id) and question.connection == answer.connection
+            )
+            if question.from_target and is_like:
+                return question
+        return None
+
+
+def _type_name(identifier: object) -> str:
+    return "a string" if isinstance(identifier, str) else "a number"
 
 
 @rule(
@@ -120,10 +129,11 @@ class AnswerOnce(Monitor):
         subject = request_subject(question)
         if first is None or first is frame or first.deliberate:
             return [Witness(subject, (question, frame))]
-        expected = f"one answer to {subject}"
-        return [
-            unexpected_member(subject, (question, first, frame), root_member(frame, "id"), expected)
-        ]
+        field = root_member(frame, "id")
+        violation = unexpected_member(
+            subject, (question, first, frame), field, f"one answer to {subject}"
+        )
+        return [replace(violation, actual=f"a second answer ({field})")]
 
 
 @rule(
@@ -136,33 +146,52 @@ class NotificationUnanswered(Monitor):
     """Records errors of the client that name no request, after a notification of the server.
 
     A notification has no id, so a client that answers one that it does not know sends an error
-    whose id is null. INFO, since such an error does not say which message it is about. Left open:
-    parse errors, by which a JSON-RPC peer reports an unreadable line, and errors without the member
-    id (duty.message-form).
+    whose id is null. INFO, since such an error does not say which message it is about: the
+    notification is shown only if the error names its method, or if no other came since the client's
+    last message. Left open: parse errors, by which a JSON-RPC peer reports an unreadable line, and
+    errors without the member id (duty.message-form).
     """
 
     once = True
 
     def begin(self) -> None:
-        self._last: Frame | None = None
+        # Since the last message of the client.
+        self._unread: list[Frame] = []
+        self._by_method: dict[str, Frame] = {}
 
     @on_kind(Kind.NOTIFICATION)
     def on_notification(self, frame: Frame) -> Outcomes:
-        self._last = frame
+        self._unread.append(frame)
+        self._by_method[frame.method] = frame
         return None
 
     @on_harness_message
     def on_client_message(self, frame: Frame) -> Outcomes:
-        if self._last is None or frame.deliberate:
+        candidates, self._unread = self._unread, []
+        if not self._by_method or frame.deliberate:
             return None
         subject = f"connection {frame.connection}"
         answers_nothing = frame.kind is Kind.ERROR and as_id(frame.id) is None
         if not answers_nothing or frame.error is MISSING:
-            return [Witness(subject, (self._last, frame))]
+            return [Witness(subject, (frame,))]
         if obj(frame.error).get("code") == _PARSE_ERROR:
             return None
+        answered = self._notification_named_by(frame)
+        if answered is None and len(candidates) == 1:
+            answered = candidates[0]
         expected = "no answer to a notification, or the id of a request"
-        return [wrong(subject, (self._last, frame), root_member(frame, "id"), expected)]
+        if answered is None:
+            field = root_member(frame, "id")
+            violation = wrong(subject, (frame,), field, expected)
+            actual = f"{field}, which does not say which message it is about"
+            return [replace(violation, actual=actual)]
+        return [wrong(subject, (answered, frame), root_member(frame, "id"), expected)]
+
+    def _notification_named_by(self, error: Frame) -> Frame | None:
+        """Return the last notification of the longest method that the error has in its text."""
+        words = str(error.error)
+        named = [frame for method, frame in self._by_method.items() if method in words]
+        return max(named, key=lambda frame: len(frame.method), default=None)
 
 
 @rule(
@@ -175,18 +204,30 @@ class NotificationUnanswered(Monitor):
 class AnswerForm(_FirstAnswerRule):
     """Judges the form of the client's first answer: a result or an error, and not both.
 
-    The result of an approval is an object with a decision. Left open: which decision it is
-    (duty.decision-known), results of requests that the text does not show, and errors, whose form
-    is not shown.
+    The result of an approval is an object with a decision. The result of a request that the text
+    does not show is an object too, as in all its other forms: SHOULD. Left open: which decision it
+    is (duty.decision-known), the members of other results, and errors, whose form is not shown.
     """
+
+    @on_harness_message
+    def on_client_message(self, frame: Frame) -> Outcomes:
+        question = question_of_bare_answer(self.conversation, frame)
+        if question is not None:
+            return [_without_content(question, frame)]
+        return super().on_client_message(frame)
 
     def judge_answer(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
         frames = (question, frame)
         if frame.result is not MISSING and frame.error is not MISSING:
-            expected = "a result or an error, not both"
-            return [unexpected_member(subject, frames, root_member(frame, "error"), expected)]
+            field, expected = root_member(frame, "error"), "a result or an error, not both"
+            return [unexpected_member(subject, frames, field, expected, clauses=_FORM)]
         if frame.result is MISSING and frame.error is MISSING:
-            return [wrong(subject, frames, root_member(frame, "result"), "a result, or an error")]
+            return [_without_content(question, frame)]
+        is_in_book = self.book.method(question.method) is not None
+        if frame.kind is Kind.RESPONSE and not is_in_book and not isinstance(frame.result, dict):
+            field, clauses = root_member(frame, "result"), ("rpc.answer-result",)
+            level = Level.SHOULD
+            return [wrong(subject, frames, field, "an object", level=level, clauses=clauses)]
         errors = [
             error
             for error in self.errors_of(question, frame)
@@ -196,6 +237,11 @@ class AnswerForm(_FirstAnswerRule):
             violation = shape_violation(subject, frames, member(frame), errors)
             return [replace(violation, clauses=("approval.answer",))]
         return [Witness(subject, frames)]
+
+
+def _without_content(question: Frame, answer: Frame) -> Violation:
+    subject, field = request_subject(question), root_member(answer, "result")
+    return wrong(subject, (question, answer), field, "a result, or an error", clauses=_FORM)
 
 
 @rule(
@@ -228,108 +274,3 @@ class DecisionKnown(_FirstAnswerRule):
 def _is_wrong_decision(error: SchemaError, frame: Frame) -> bool:
     """Return whether a decision exists and is wrong, not missing."""
     return error.path[:1] == ("decision",) and value_at(frame.result, error.path) is not MISSING
-
-
-@rule(
-    "duty.answers",
-    title="The client answers every request of the server",
-    level=Level.MUST,
-    needs=_NEEDS,
-    side=Side.CLIENT,
-)
-class Answers(Monitor):
-    """Judges that every request of the server gets an answer, however late.
-
-    Judged when the client leaves, for questions that had been open for a second, and at the end, if
-    the client was certainly at rest: an open question may be waiting for a person. A question ends
-    without an answer when the server reports that it is resolved, that its turn has ended or that
-    its thread is closed, and when the client opens a thread again; not by what the server sends
-    after the client left. An error is an answer too. Left open: requests whose id no answer can
-    name.
-    """
-
-    def begin(self) -> None:
-        self._open: dict[Id, Frame] = {}
-        # Questions that the client left within a second.
-        self._left_early: list[Frame] = []
-        self._has_left = False
-
-    @on_kind(Kind.REQUEST)
-    def on_request(self, frame: Frame) -> Outcomes:
-        identifier = as_id(frame.id)
-        if identifier is not None and not self._has_left:
-            self._open[identifier] = frame
-        return None
-
-    @on_mark(ClientLeft)
-    def on_client_left(self, mark: Mark[ClientLeft]) -> Outcomes:
-        # A mark of another client comes here too while this connection is the only one judged.
-        if not self.owed.client_left:
-            return
-        for question in self._open.values():
-            seconds = mark.at - question.at
-            if seconds < MIN_SECONDS_TO_ANSWER:
-                self._left_early.append(question)
-            else:
-                actual = f"the client left after {seconds:.2g} s without one"
-                yield self._missing_answer(question, actual)
-        self._has_left = True
-        self._open.clear()
-
-    @on_harness_message
-    def on_client_message(self, frame: Frame) -> Outcomes:
-        identifier = as_id(frame.id)
-        if identifier is None or frame.kind not in _ANSWERS:
-            return None
-        question = self._open.pop(identifier, None)
-        if question is None or frame.deliberate:
-            return None
-        return [Witness(request_subject(question), (question, frame))]
-
-    @on("serverRequest/resolved")
-    def on_server_request_resolved(self, frame: Frame) -> Outcomes:
-        # The payload is not shown: it may name an open question, else it may mean any.
-        identifier = as_id(obj(frame.params).get("requestId"))
-        if identifier is not None and identifier in self._open:
-            del self._open[identifier]
-        else:
-            self._open.clear()
-        return None
-
-    @on("turn/completed")
-    def on_turn_completed(self, frame: Frame) -> Outcomes:
-        turn = text(dig(frame.params, "turn", "id"))
-        self._forget(
-            key
-            for key, question in self._open.items()
-            if text(obj(question.params).get("turnId")) in (turn, "")
-        )
-        return None
-
-    @on("thread/closed")
-    def on_thread_closed(self, _: Frame) -> Outcomes:
-        self._open.clear()
-        return None
-
-    @on_sent("thread/resume", "thread/unsubscribe")
-    def on_resume_or_unsubscribe_sent(self, _: Frame) -> Outcomes:
-        self._open.clear()
-        return None
-
-    def finish(self) -> Outcomes:
-        for question in (*self._left_early, *self._open.values()):
-            yield self._missing_answer(question, "none came")
-
-    def _missing_answer(self, question: Frame, actual: str) -> Violation:
-        subject = request_subject(question)
-        expected = f"an answer of the client to {subject}"
-        violation = absent(subject, (question,), expected, actual, root_member(question, "id"))
-        return replace(violation, clauses=self._clauses(question))
-
-    def _clauses(self, question: Frame) -> tuple[str, ...]:
-        is_in_book = self.book.method(question.method) is not None
-        return ("approval.answer",) if is_in_book else ("rpc.answer-form",)
-
-    def _forget(self, keys: Iterable[Id]) -> None:
-        for key in list(keys):
-            del self._open[key]

@@ -11,6 +11,7 @@ from harness.judge.base import (
     on_kind,
     rule,
 )
+from harness.judge.rules.client_duties.bare_answers import question_of_bare_answer
 from harness.judge.rules.shared.view_queries import request_subject
 from harness.judge.rules.shared.violations import root_member, unexpected_member, wrong
 from harness.judge.verdict import Level
@@ -22,6 +23,7 @@ from harness.trace.frame import Frame, Kind, json_error
 _CLIENTS = "client-to-server"
 _HANDSHAKE = ("initialize", "initialized")
 _REMOTE = "skills/remote/"
+_REQUEST_FORM = ("rpc.request-form",)
 
 
 @rule(
@@ -34,24 +36,40 @@ class MessageForm(Monitor):
     """Judges each line of the client: a request, an answer or a notification, as a JSON object.
 
     A violation is a line that is not JSON, not an object or of unknown form; a request whose id no
-    answer could name (null, an array, true); params that are not an object. Left open: ids that are
-    strings (duty.id-number), null or missing params (duty.params-complete says which are needed),
+    answer could name (null, an array, true); params of a request that are not an object. SHOULD: no
+    params at all in a request that the text shows, and params of a notification that are not an
+    object, since its form is shown only for the server's. Left open: ids that are strings
+    (duty.id-number), notifications without params, answers without content (duty.answer-form),
     extra members such as jsonrpc, and lines that were cut off by the end of the connection.
     """
 
     @on_harness_message
     def on_client_message(self, frame: Frame) -> Outcomes:
-        if frame.deliberate:
+        if frame.deliberate or question_of_bare_answer(self.conversation, frame):
             return None
         subject = f"connection {frame.connection}"
         if frame.kind is Kind.MALFORMED or self._has_no_method(frame):
             return None if frame.damage else [self._form_violation(subject, frame)]
         if frame.kind is Kind.REQUEST and as_id(frame.id) is None:
-            return [wrong(subject, (frame,), root_member(frame, "id"), "a number")]
-        params = obj(frame.json).get("params")
-        if params is not None and not isinstance(params, dict):
-            return [wrong(subject, (frame,), root_member(frame, "params"), "an object")]
-        return [Witness(subject, (frame,))]
+            field = root_member(frame, "id")
+            return [wrong(subject, (frame,), field, "a number", clauses=_REQUEST_FORM)]
+        return [self._params_violation(subject, frame) or Witness(subject, (frame,))]
+
+    def _params_violation(self, subject: str, frame: Frame) -> Violation | None:
+        """Return the violation of params that are not an object; None if they are right."""
+        params = obj(frame.json).get("params", MISSING)
+        if isinstance(params, dict) or frame.kind not in (Kind.REQUEST, Kind.NOTIFICATION):
+            return None
+        level, clauses = Level.MUST, _REQUEST_FORM
+        if frame.kind is Kind.NOTIFICATION:
+            level, clauses = Level.SHOULD, ("rpc.client-notification-form",)
+        elif params is MISSING:
+            level, clauses = Level.SHOULD, ("rpc.request-params",)
+        is_shown = self.book.method(frame.method) is not None
+        if params is MISSING and (frame.kind is Kind.NOTIFICATION or not is_shown):
+            return None
+        field = root_member(frame, "params")
+        return wrong(subject, (frame,), field, "an object", level=level, clauses=clauses)
 
     def _has_no_method(self, frame: Frame) -> bool:
         """Return whether the method was lost: it is not the form of any answer of the client."""
@@ -59,12 +77,19 @@ class MessageForm(Monitor):
         return says_nothing and frame.kind is Kind.ERROR and not self.conversation.request_of(frame)
 
     def _form_violation(self, subject: str, frame: Frame) -> Violation:
-        keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]
-        actual = f"JSON of no known form (its members: {keys})"
+        expected = "a request (method, id, params), an answer (id, result) or a notification"
+        clauses = ("rpc.json-object",)
         if frame.json is MISSING:
             actual = f"a line that is not JSON ({json_error(frame.raw)})"
-        expected = "a request (method, id, params), an answer (id, result) or a notification"
-        return Violation(subject, (frame,), expected, f"{actual}: {frame.text(160)}")
+        elif not obj(frame.json) and frame.json != {}:
+            actual = "JSON that is not an object"
+        else:
+            keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]
+            actual = f"JSON of no known form (its members: {keys})"
+            is_answer = frame.error is not MISSING or frame.result is not MISSING
+            clauses = ("rpc.answer-form",) if is_answer else _REQUEST_FORM
+        actual = f"{actual}: {frame.text(160)}"
+        return Violation(subject, (frame,), expected, actual, clauses=clauses)
 
 
 @rule(
@@ -216,44 +241,6 @@ class RequestHasId(Monitor):
         if frame.kind is Kind.NOTIFICATION:
             return [wrong(subject, (frame,), root_member(frame, "id"), "a number")]
         return [Witness(subject, (frame,))] if frame.kind is Kind.REQUEST else None
-
-
-@rule(
-    "duty.handshake-first",
-    title="A client with a handshake begins with it, once",
-    level=Level.INFO,
-    side=Side.CLIENT,
-)
-class HandshakeFirst(Monitor):
-    """Records an initialize that comes after another message of its connection, or a second one.
-
-    The text does not name the handshake; servers that have it reject earlier messages. Left open:
-    clients that never send initialize, and whether they wait for its answer.
-    """
-
-    def begin(self) -> None:
-        self._first: Frame | None = None
-        self._initialize: Frame | None = None
-
-    @on_harness_message
-    def on_client_message(self, frame: Frame) -> Outcomes:
-        first = self._first
-        self._first = first or frame
-        if frame.deliberate or frame.method != "initialize" or frame.kind is not Kind.REQUEST:
-            return None
-        subject, earlier = f"connection {frame.connection}", self._initialize
-        self._initialize = frame
-        if earlier is not None:
-            expected = "one initialize on a connection"
-            return [
-                unexpected_member(subject, (earlier, frame), root_member(frame, "method"), expected)
-            ]
-        if first is not None:
-            expected = "initialize before anything else on this connection"
-            return [
-                unexpected_member(subject, (first, frame), root_member(first, "method"), expected)
-            ]
-        return [Witness(subject, (frame,))]
 
 
 @rule(
