@@ -1,11 +1,11 @@
-"""Shrinking of generated params: members and elements left out, long texts cut.
+"""Shrinking of generated params: members and elements left out, values made simpler.
 
 Only requests that accept any answer are changed; others are the point of their session.
 """
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from harness.protocol.values import obj
 from harness.search.fuzz.sessions.turns import Json
@@ -13,37 +13,47 @@ from harness.search.fuzz.sessions.turns import Json
 # Marks a request's body as `deliberate` if its params are invalid by the book.
 Mark = Callable[[Json], Json]
 Path = tuple[str | int, ...]
-# Deeper values are mostly more of the same.
+# Deeper values are mostly more of the same; a nest of them is unwrapped from outside.
 _MAX_DEPTH = 3
 _MAX_TEXT_LENGTH = 24
+_DROPPED = object()
 
 
-def shrinkable_places(document: Json) -> list[tuple[int, Path]]:
-    """Return the values that can be shrunk: a step's index, and a path in its params."""
-    found_places: list[tuple[int, Path]] = []
+class Place(NamedTuple):
+    """A value that can be smaller: the step's index, the path in its params, and the new value."""
+
+    step: int
+    path: Path
+    value: Any
+
+
+def shrinkable_places(document: Json) -> list[Place]:
+    """Return the values that can be shrunk, each with every way to do it, the best one last."""
+    found_places: list[Place] = []
     for number, step in enumerate(document["client"]):
         body = obj(obj(step).get("request"))
         if body.get("expect") == "any":
-            found_places += [(number, path) for path in _paths(body.get("params"), ())]
+            for path, value in _paths(body.get("params"), ()):
+                smaller_values = [*_smaller_values(value), _DROPPED]
+                found_places += [Place(number, path, smaller) for smaller in smaller_values]
     return found_places
 
 
 def shrink_params(document: Json, index: int, mark: Mark) -> Json | None:
-    """Return a copy in which one of the places is left out, or its long text is cut.
+    """Return a copy in which one of the places is smaller.
 
     None if a valid request would become invalid: that would be another failure.
     """
     candidate = copy.deepcopy(document)
-    number, path = shrinkable_places(document)[index]
+    number, path, value = shrinkable_places(document)[index]
     step = candidate["client"][number]
     holder: Any = step["request"]["params"]
     for key in path[:-1]:
         holder = holder[key]
-    value = holder[path[-1]]
-    if isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
-        holder[path[-1]] = value[:1]
-    else:
+    if value is _DROPPED:
         del holder[path[-1]]
+    else:
+        holder[path[-1]] = copy.deepcopy(value)
     marked = mark(step["request"])
     if "deliberate" in marked and "deliberate" not in step["request"]:
         return None
@@ -51,7 +61,26 @@ def shrink_params(document: Json, index: int, mark: Mark) -> Json | None:
     return candidate
 
 
-def _paths(value: Any, above: Path) -> Iterator[Path]:
+def _smaller_values(value: Any) -> Iterator[Any]:
+    """Yield simpler values of the same type, or the only value in a nest; the simplest one last."""
+    if isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
+        yield value[: len(value) // 2]
+        yield value[:1]
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value not in (0, 1):
+        yield 0
+    elif isinstance(value, dict | list) and value:
+        inner = _values_in(value)
+        if len(inner) == 1 and isinstance(inner[0], dict | list):
+            yield inner[0]
+        yield type(cast("dict[str, Any] | list[Any]", value))()
+
+
+def _values_in(value: Any) -> list[Any]:
+    is_object = isinstance(value, dict)
+    return list(cast(Json, value).values()) if is_object else list(cast("list[Any]", value))
+
+
+def _paths(value: Any, above: Path) -> Iterator[tuple[Path, Any]]:
     if len(above) == _MAX_DEPTH:
         return
     inner: list[tuple[str | int, Any]] = []
@@ -60,5 +89,5 @@ def _paths(value: Any, above: Path) -> Iterator[Path]:
     elif isinstance(value, list):
         inner = list(enumerate(cast("list[Any]", value)))
     for key, inner_value in inner:
-        yield (*above, key)
+        yield (*above, key), inner_value
         yield from _paths(inner_value, (*above, key))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.protocol.spec.loading import load_book
+from harness.protocol.values import obj
 from harness.search.fuzz.documents import input_document, mark_deliberate
 from harness.search.fuzz.params import Request
 from harness.search.fuzz.sessions.shrinking import FailurePoint, shrink_document
@@ -60,6 +61,38 @@ def test_a_long_text_is_cut_where_its_length_does_not_matter() -> None:
         lambda body: bool(body["params"].get("threadId")),
     )
     assert small["params"] == {"threadId": "x"}
+
+
+def _depth(value: Any) -> int:
+    inner = list(value.values()) if isinstance(value, dict) else value
+    return 1 + max(map(_depth, inner), default=0) if isinstance(value, dict | list) else 0
+
+
+def _nest(depth: int) -> Any:
+    return [{"a": _nest(depth - 2)}] if depth > 0 else None
+
+
+@pytest.mark.parametrize(
+    ("value", "fails", "small"),
+    [
+        ("x" * 5000, lambda value: isinstance(value, str) and len(value) > 1000, "x" * 1250),
+        (10**30, lambda value: isinstance(value, int), 0),
+        (10**30, lambda value: isinstance(value, int) and value > 5, 10**30),
+        (_nest(60), lambda value: isinstance(value, list), []),
+        ([1, {"b": [_nest(9)]}], lambda value: _depth(value) >= 4, None),
+    ],
+    ids=["length", "number", "large-number", "any-nest", "nest-of-a-depth"],
+)
+def test_a_value_is_as_simple_as_the_failure_lets_it_be(
+    value: Any, fails: Callable[[Any], bool], small: Any
+) -> None:
+    request = Request("thread/read", {"threadId": "{thread}", "extra": {"deep": value}})
+    left = made_small(request, lambda body: fails(obj(body["params"].get("extra")).get("deep")))
+    found = left["params"]["extra"]["deep"]
+    if small is None:
+        assert (fails(found), _depth(found)) == (True, 4)
+    else:
+        assert found == small
 
 
 @pytest.mark.parametrize(
