@@ -17,6 +17,7 @@ from reference_server.envelope import (
     IncomingNotification,
     IncomingRequest,
     Malformed,
+    StrayAnswer,
     decode,
     encode_error,
 )
@@ -182,6 +183,8 @@ class Connection:
                 _log.debug("notification %s", method)
             case IncomingAnswer() as answer:
                 receiver.take_answer(self, answer)
+            case StrayAnswer(words):
+                _log.warning("an answer whose id is not that of a request: %s", words)
             case Malformed(code, words, usable_id):
                 self._send_error(code, words, usable_id)
 

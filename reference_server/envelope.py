@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from harness.protocol.wire.base import Json, WireModel
 from harness.protocol.wire.rpc import ErrorCode, RequestId
-from reference_server.brief import brief
+from reference_server.brief import brief, brief_value
 
 ID_LIMIT = 1024
 """Characters of the longest id: it is echoed, and kept while its request is under way."""
@@ -40,6 +40,12 @@ class IncomingAnswer(NamedTuple):
     body: dict[str, Any]
 
 
+class StrayAnswer(NamedTuple):
+    """An answer to no request: it is not answered, since two peers could do so for ever."""
+
+    words: str
+
+
 class Malformed(NamedTuple):
     """A line that is none of these; it gets one error, under its own id if that is a valid one."""
 
@@ -48,7 +54,7 @@ class Malformed(NamedTuple):
     id: RequestId | None = None
 
 
-Envelope = IncomingRequest | IncomingNotification | IncomingAnswer | Malformed
+Envelope = IncomingRequest | IncomingNotification | IncomingAnswer | StrayAnswer | Malformed
 
 
 def _refuse_constant(word: str) -> NoReturn:
@@ -117,6 +123,9 @@ def _usable_id(message: Json) -> RequestId | None:
 
 def _classify(message: dict[str, Any]) -> Envelope:
     has_id = "id" in message
+    is_answer = "method" not in message and ("result" in message or "error" in message)
+    if is_answer and not (has_id and is_request_id(message["id"])):
+        return StrayAnswer(brief_value(message))
     if has_id and not is_request_id(message["id"]):
         if isinstance(message["id"], str):
             words = f"`id` is a string of more than {ID_LIMIT:,} characters; use a shorter one"
@@ -135,7 +144,7 @@ def _classify(message: dict[str, Any]) -> Envelope:
             f"`method` is a string, not {_kind(message['method'])}",
             message.get("id"),
         )
-    if has_id and ("result" in message or "error" in message):
+    if is_answer:
         return IncomingAnswer(message["id"], message)
     return Malformed(
         ErrorCode.INVALID_REQUEST,

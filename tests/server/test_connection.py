@@ -20,6 +20,16 @@ async def test_a_malformed_line_gets_one_error_and_the_connection_lives_on(tmp_p
     assert [e["error"]["code"] for e in errors] == [-32700, -32600, -32600, -32700]
 
 
+async def test_an_answer_to_nothing_gets_no_answer(tmp_path) -> None:
+    error = {"code": -32601, "message": "unknown"}
+    async with session(tmp_path) as peer:
+        for identifier in ({}, {"id": None}, {"id": []}, {"id": 4711}):
+            for body in ({"error": error}, {"result": {}}):
+                await peer.send_line(json.dumps({**identifier, **body}).encode())
+        await peer.request("thread/start")
+    assert [m for m in peer.seen if "error" in m] == []
+
+
 @pytest.mark.parametrize("line", [{"id": 5}, {"id": 5, "method": 7}, {"id": 5, "method": None}])
 async def test_a_wrong_message_is_answered_under_its_id(tmp_path, line: dict) -> None:
     async with session(tmp_path) as peer:

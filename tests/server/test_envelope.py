@@ -11,6 +11,7 @@ from reference_server.envelope import (
     IncomingNotification,
     IncomingRequest,
     Malformed,
+    StrayAnswer,
     decode,
     encode_error,
     encode_result,
@@ -42,6 +43,16 @@ def test_an_answer_is_told_from_a_request(member: str) -> None:
     envelope = decode(json.dumps({"id": 3, member: {}}).encode())
     assert isinstance(envelope, IncomingAnswer)
     assert envelope.id == 3
+
+
+@pytest.mark.parametrize("body", [{"result": {}}, {"error": {"code": 1, "message": "no"}}])
+@pytest.mark.parametrize(
+    "identifier", [{}, {"id": None}, {"id": []}, {"id": True}, {"id": "x" * (ID_LIMIT + 1)}]
+)
+def test_an_answer_without_the_id_of_a_request_is_not_malformed(body, identifier) -> None:
+    envelope = decode(json.dumps({**identifier, **body}).encode())
+    assert isinstance(envelope, StrayAnswer)
+    assert len(envelope.words) < 200
 
 
 @pytest.mark.parametrize(
@@ -118,7 +129,7 @@ def test_a_wrong_message_is_refused_under_its_id_where_it_has_one(line: bytes, r
     assert envelope.id == request_id
 
 
-@pytest.mark.parametrize("rest", [{"method": "m"}, {"method": 7}, {}, {"result": {}}])
+@pytest.mark.parametrize("rest", [{"method": "m"}, {"method": 7}, {}])
 def test_an_id_that_is_too_long_is_refused_and_not_echoed(rest: dict) -> None:
     line = json.dumps({"id": "x" * (ID_LIMIT + 1), **rest}).encode()
     envelope = decode(line)
