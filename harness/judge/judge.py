@@ -36,6 +36,7 @@ class Judge:
         connection = self._connections.get(frame.connection) or self._begin_connection(
             frame.connection
         )
+        self._rows.ambiguous_ids.feed(frame)
         self._ledgers.feed(frame)
         connection.feed(frame, setup=self._setup)
 

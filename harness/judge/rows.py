@@ -4,15 +4,18 @@ import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from harness.judge.base import Monitor, Outcome, Violation, Witness
+from harness.judge.base import Monitor, Outcome, Side, Violation, Witness
 from harness.judge.verdict import Row, Verdict
-from harness.trace.frame import Frame
+from harness.trace.correlation import AmbiguousIds
+from harness.trace.frame import Direction, Frame
 
 # Kept per rule and trace: more rows add nothing, and memory stays flat.
 MAX_VIOLATIONS = 20
 MAX_WITNESSES = 200
 # The subject of the row of a rule that crashed.
 CRASH_SUBJECT = "the rule itself"
+# The sender that a rule of a side does not judge.
+_OTHER_SENDER = {Side.SERVER: Direction.TO_TARGET, Side.CLIENT: Direction.FROM_TARGET}
 
 
 class TraceRows:
@@ -24,6 +27,7 @@ class TraceRows:
         self._witnessed: set[tuple[str, str]] = set()
         self._violated: set[tuple[str, str]] = set()
         self.crashed_rules: set[str] = set()
+        self.ambiguous_ids = AmbiguousIds()
         self.new_violations: list[Row] = []
         """Violations not taken yet, in the order in which they were found."""
 
@@ -38,10 +42,17 @@ class TraceRows:
         ]
 
     def add_outcomes(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
-        """Turn outcomes into rows."""
+        """Turn outcomes into rows.
+
+        No side is blamed for messages whose ids the other side made ambiguous.
+        """
         for outcome in outcomes:
             if isinstance(outcome, Violation):
-                self._add_violation(monitor, outcome)
+                other_sender = _OTHER_SENDER[monitor.side]
+                if outcome.blame_harness or not self.ambiguous_ids.has_any(
+                    outcome.frames, other_sender
+                ):
+                    self._add_violation(monitor, outcome)
             elif not setup:
                 self._add_witness(monitor, outcome)
 

@@ -11,7 +11,9 @@ id of a request could not be read. From these:
   a float, which Python's parser accepts: two of those cannot be told apart.
 - Each connection and each direction has ids of its own: a server may ask with an id that a
   request of the client also has.
-- If an id is reused, an answer belongs to the latest request with it.
+- If a client reuses an id, an answer belongs to the oldest request with it that has no answer yet,
+  else to the latest; if a server does, to the latest. While two requests of one id wait, that is a
+  guess: the ids are ambiguous (`AmbiguousIds`).
 """
 
 import math
@@ -57,6 +59,7 @@ class Correlation:
 
     def __init__(self, frames: Iterable[Frame] = ()) -> None:
         self._last: dict[RequestKey, Frame] = {}
+        self._unanswered: dict[RequestKey, list[Frame]] = {}
         self._request_by_answer: dict[int, Frame] = {}
         self._first_answers: dict[int, Frame] = {}
         for frame in frames:
@@ -68,9 +71,14 @@ class Correlation:
             key = key_of(frame)
             if key is not None:
                 self._last[key] = frame
+                if frame.direction is Direction.TO_TARGET:
+                    self._unanswered.setdefault(key, []).append(frame)
         elif frame.kind in (Kind.RESPONSE, Kind.ERROR):
             key = key_of(frame)
-            request = None if key is None else self._last.get(key)
+            if key is None:
+                return None
+            unanswered = self._unanswered.get(key)
+            request = unanswered.pop(0) if unanswered else self._last.get(key)
             if request is not None:
                 self._request_by_answer[frame.seq] = request
                 self._first_answers.setdefault(request.seq, frame)
@@ -89,3 +97,39 @@ class Correlation:
     def answer_of(self, request: Frame) -> Frame | None:
         """Return the first answer to a request, None while there is none."""
         return self._first_answers.get(request.seq)
+
+
+class AmbiguousIds:
+    """The requests whose id an unanswered request of their sender already had, and their answers.
+
+    Which answer belongs to which cannot be told, and the sender is to blame. Feed each frame once,
+    in order.
+    """
+
+    def __init__(self) -> None:
+        self._pairs = Correlation()
+        self._unanswered: dict[RequestKey, list[Frame]] = {}
+        self._frames: dict[Direction, set[int]] = {direction: set() for direction in Direction}
+
+    def feed(self, frame: Frame) -> None:
+        """Take a frame in."""
+        request, key = self._pairs.feed(frame), key_of(frame)
+        if key is None:
+            return
+        if frame.kind is Kind.REQUEST:
+            waiting = self._unanswered.setdefault(key, [])
+            waiting.append(frame)
+            if len(waiting) > 1:
+                self._frames[frame.direction].update(other.seq for other in waiting)
+        elif request is not None:
+            ambiguous = self._frames[request.direction]
+            if request.seq in ambiguous:
+                ambiguous.add(frame.seq)
+            waiting = self._unanswered.get(key, [])
+            if request in waiting:
+                waiting.remove(request)
+
+    def has_any(self, frames: Iterable[Frame], sender: Direction) -> bool:
+        """Return whether one of these messages has an id that `sender` made ambiguous."""
+        ambiguous = self._frames[sender]
+        return bool(ambiguous) and any(frame.seq in ambiguous for frame in frames)
