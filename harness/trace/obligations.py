@@ -31,7 +31,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from harness.protocol.values import arr, dig, obj, text
-from harness.trace.correlation import Id, RequestKey, key_of
+from harness.trace.correlation import Id, RequestKey, key_of, request_key
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MarkBody, ModelCall
 from harness.trace.trace import Mark
@@ -46,6 +46,7 @@ _RELEVANT_METHODS = frozenset(
         "item/started",
         "item/completed",
         "serverRequest/resolved",
+        "thread/closed",
         "error",
     }
 )
@@ -89,6 +90,8 @@ class ObligationLedger:
         self._met: set[Key] = set()
         self._requests: dict[RequestKey, Frame] = {}
         self._questions: dict[RequestKey, Frame] = {}
+        # Questions that the server resolved, or whose turn or thread it ended, without an answer.
+        self._ended_questions: set[RequestKey] = set()
         self._retrying: set[tuple[str, str]] = set()
         self._first_thread: dict[str, str] = {}
         self._subscribed: set[str] = set()
@@ -106,8 +109,8 @@ class ObligationLedger:
 
     @property
     def unanswered_questions(self) -> list[Frame]:
-        """Server requests that the harness has not answered."""
-        return list(self._questions.values())
+        """Server requests that wait for the client: not answered, nor ended by the server."""
+        return [frame for key, frame in self._questions.items() if key not in self._ended_questions]
 
     @property
     def is_retrying(self) -> bool:
@@ -167,6 +170,7 @@ class ObligationLedger:
             return
         if frame.direction is Direction.FROM_TARGET:
             self._questions[key] = frame
+            self._ended_questions.discard(key)
             return
         if frame.deliberate:
             return
@@ -273,6 +277,7 @@ class ObligationLedger:
                 )
             case "turn/completed":
                 self._on_turn_completed(params, *turn)
+                self._end_questions("turnId", turn_id)
             case "item/started":
                 item_id = text(dig(params, "item", "id"))
                 subject = f"item {item_id} of {self._turn_name(*turn)}"
@@ -282,11 +287,28 @@ class ObligationLedger:
                 self._on_item_completed(*turn, text(dig(params, "item", "id")))
             case "serverRequest/resolved":
                 self._meet_oldest_resolved()
+                self._end_questions_resolved_by(frame)
+            case "thread/closed":
+                self._end_questions("threadId", text(params.get("threadId")))
             case "error":
                 if params.get("willRetry") is True and not self._has_ended(turn):
                     self._retrying.add(turn)
             case _:
                 pass
+
+    def _end_questions_resolved_by(self, frame: Frame) -> None:
+        """End the question that a notification names; all, if it names none that is open."""
+        identifier = obj(frame.params).get("requestId")
+        key = request_key(frame.connection, frame.direction, identifier)
+        self._ended_questions |= {key} if key in self._questions else set(self._questions)
+
+    def _end_questions(self, member: str, identifier: str) -> None:
+        """End the questions that name a turn or thread, and those that name none."""
+        self._ended_questions |= {
+            key
+            for key, question in self._questions.items()
+            if text(obj(question.params).get(member)) in (identifier, "")
+        }
 
     def _turn_name(self, thread_id: str, turn_id: str) -> str:
         """Name a turn, with its thread if another thread had a turn of that id first."""

@@ -8,6 +8,7 @@ import pytest
 
 from harness.cli.commands.check import Sides, check_files
 from harness.cli.commands.check_clients import check_client
+from harness.cli.commands.show import show_trace
 from harness.errors import UsageError
 from harness.trace.store import TraceFormatError
 
@@ -128,3 +129,27 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_trace_without_a_session_has_no_client_to_judge() -> None:
     with pytest.raises(TraceFormatError, match="no duty judges a client on the surface 'exec'"):
         check_client(ROOT / "fixtures/traces/good/exec-plain.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("serverRequest/resolved", {"threadId": "thr_1", "requestId": 0}),
+        ("serverRequest/resolved", {"threadId": "thr_1"}),
+        ("turn/completed", {"threadId": "thr_1", "turn": {"id": "turn_1", "status": "completed"}}),
+        ("thread/closed", {"threadId": "thr_1"}),
+    ],
+)
+def test_a_question_that_the_server_ended_is_not_waited_for(
+    tmp_path: Path, method: str, params: dict[str, Any]
+) -> None:
+    path = recording(
+        tmp_path,
+        (0.0, "S>C", QUESTION),
+        (0.5, "S>C", {"method": method, "params": params}),
+        (4.0, "##", {"note": "the end"}),
+    )
+    _, lines = said(path, side=Sides.CLIENT, settled=False)
+    assert not any("was not answered" in line for line in lines)
+    assert not any("had not answered" in line for line in said(path)[1])
+    assert "to answer" not in "\n".join(show_trace(path).lines())

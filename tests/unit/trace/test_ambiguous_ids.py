@@ -21,7 +21,9 @@ TURN_START = {
 
 
 def test_answers_to_one_id_belong_to_the_open_requests_in_order() -> None:
-    trace = Talk().sends(THREAD_START).sends(TURN_START).says(THREAD_ANSWER).says(TURN_ANSWER).trace()
+    trace = (
+        Talk().sends(THREAD_START).sends(TURN_START).says(THREAD_ANSWER).says(TURN_ANSWER).trace()
+    )
     first, second, first_answer, second_answer = trace.frames
     pairs = Correlation(trace.frames)
     assert pairs.request_of(first_answer) is first
@@ -56,12 +58,7 @@ def test_no_rule_blames_the_server_for_answers_to_an_id_that_two_requests_have(
 def test_an_id_that_is_used_again_after_its_answer_is_judged() -> None:
     wrong_answer = {"id": 7, "result": {}}
     trace = (
-        Talk()
-        .sends(THREAD_START)
-        .says(THREAD_ANSWER)
-        .sends(TURN_START)
-        .says(wrong_answer)
-        .trace()
+        Talk().sends(THREAD_START).says(THREAD_ANSWER).sends(TURN_START).says(wrong_answer).trace()
     )
     rows = feed_trace(load_book(), trace, all_rules().values()).finish(End.CLOSED)
     assert "shape.response" in {row.rule for row in rows if row.verdict is Verdict.FAIL}
