@@ -27,7 +27,7 @@ class Judge:
         self._surface = surface_named(trace.header.surface)
         self._plan = plan_of(tuple(rules), self._surface.name)
         self._ledgers = self._surface.ledgers()
-        self._rows = TraceRows()
+        self._rows = TraceRows(self._ledgers.has_ambiguous_id)
         self._connections: dict[str, ConnectionJudge] = {}
         self._setup = False
 
@@ -36,7 +36,6 @@ class Judge:
         connection = self._connections.get(frame.connection) or self._begin_connection(
             frame.connection
         )
-        self._rows.ambiguous_ids.feed(frame)
         self._ledgers.feed(frame)
         connection.feed(frame, setup=self._setup)
 

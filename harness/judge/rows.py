@@ -2,11 +2,10 @@
 
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.judge.base import Monitor, Outcome, Side, Violation, Witness
 from harness.judge.verdict import Row, Verdict
-from harness.trace.correlation import AmbiguousIds
 from harness.trace.frame import Direction, Frame
 
 # Kept per rule and trace: more rows add nothing, and memory stays flat.
@@ -19,15 +18,18 @@ _OTHER_SENDER = {Side.SERVER: Direction.TO_TARGET, Side.CLIENT: Direction.FROM_T
 
 
 class TraceRows:
-    """The rows of one trace, bounded, and the rules that crashed."""
+    """The rows of one trace, bounded, and the rules that crashed.
 
-    def __init__(self) -> None:
+    `has_ambiguous_id` returns whether a sender made the id of one of these messages ambiguous.
+    """
+
+    def __init__(self, has_ambiguous_id: Callable[[Iterable[Frame], Direction], bool]) -> None:
+        self._has_ambiguous_id = has_ambiguous_id
         self._witnesses: dict[str, list[Row]] = defaultdict(list)
         self._violations: dict[str, list[Row]] = defaultdict(list)
         self._witnessed: set[tuple[str, str]] = set()
         self._violated: set[tuple[str, str]] = set()
         self.crashed_rules: set[str] = set()
-        self.ambiguous_ids = AmbiguousIds()
         self.new_violations: list[Row] = []
         """Violations not taken yet, in the order in which they were found."""
 
@@ -49,7 +51,7 @@ class TraceRows:
         for outcome in outcomes:
             if isinstance(outcome, Violation):
                 other_sender = _OTHER_SENDER[monitor.side]
-                if outcome.blame_harness or not self.ambiguous_ids.has_any(
+                if outcome.blame_harness or not self._has_ambiguous_id(
                     outcome.frames, other_sender
                 ):
                     self._add_violation(monitor, outcome)

@@ -4,7 +4,10 @@ The judge and the end of a live conversation both use it, so that a live convers
 trace owe the same.
 """
 
+from collections.abc import Iterable
+
 from harness.protocol.values import dig, obj, text
+from harness.trace.correlation import AmbiguousIds
 from harness.trace.frame import Direction, Frame
 from harness.trace.marks import Closed, Leaving, MarkBody
 from harness.trace.obligations import Obligation, ObligationKind, ObligationLedger
@@ -20,6 +23,7 @@ class ConnectionLedgers:
 
     def __init__(self) -> None:
         self._ledgers: dict[str, ObligationLedger] = {}
+        self._ambiguous_ids = AmbiguousIds()
 
     def ledger_of(self, connection: str) -> ObligationLedger:
         """Return the ledger of a connection, made when first asked for."""
@@ -30,6 +34,7 @@ class ConnectionLedgers:
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
+        self._ambiguous_ids.feed(frame)
         own = self.ledger_of(frame.connection)
         own.feed(frame)
         if frame.method == "turn/completed" and frame.direction is Direction.FROM_TARGET:
@@ -55,6 +60,10 @@ class ConnectionLedgers:
             item for ledger in self._ledgers.values() for item in ledger.open_obligations(*kinds)
         ]
         return sorted(obligations, key=lambda item: item.frame.seq)
+
+    def has_ambiguous_id(self, frames: Iterable[Frame], sender: Direction) -> bool:
+        """Return whether one of these messages has an id that `sender` made ambiguous."""
+        return self._ambiguous_ids.has_any(frames, sender)
 
     @property
     def unanswered_questions(self) -> list[Frame]:

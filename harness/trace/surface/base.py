@@ -7,7 +7,7 @@ over a connection), `exec` (the events that one process writes).
 A connection has an order of its own: a connection to a server, or one process.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from harness.protocol.spec.book import Book
@@ -61,6 +61,10 @@ class Ledgers(Protocol[CL]):
         """Take one mark in, before any rule sees it."""
         ...
 
+    def has_ambiguous_id(self, frames: Iterable[Frame], sender: Direction) -> bool:
+        """Return whether one of these messages has an id that `sender` made ambiguous."""
+        ...
+
 
 class SeparateLedgers(Generic[L]):
     """The ledgers of independent connections."""
@@ -84,6 +88,10 @@ class SeparateLedgers(Generic[L]):
         """Take one mark in."""
         for ledger in self._ledgers.values():
             ledger.feed_mark(mark)
+
+    def has_ambiguous_id(self, frames: Iterable[Frame], sender: Direction) -> bool:
+        """Return False: the lines of these connections answer no request by its id."""
+        return False
 
 
 class Surface(Protocol[V, CL]):
