@@ -88,7 +88,9 @@ class Configured(AdditionRule):
     def judge_missing(self, added: Addition, config: Config) -> Iterator[Outcome]:
         expected = f"TOML with a table mcp_servers.{added.name} of a {added.kind} server"
         also = (root_member(added.run.request, "argv"),)
-        yield wrong(added.run.subject, added.run.frames, config.field, expected, also=also)
+        clauses = ("mcp-add.stdio" if added.kind == STDIO else "mcp-add.http",)
+        run = added.run
+        yield wrong(run.subject, run.frames, config.field, expected, also=also, clauses=clauses)
 
 
 @rule(

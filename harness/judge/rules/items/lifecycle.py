@@ -56,7 +56,8 @@ class StartedBeforeDelta(Monitor):
         expected = f"item/started of {item.subject} before its first delta"
         places = (member(frame, "itemId").place,)
         actual = f"{frame.method} first"
-        return [Violation(item.subject, (frame,), expected, actual, places=places)]
+        clauses = ("item.started-first",)
+        return [Violation(item.subject, (frame,), expected, actual, clauses=clauses, places=places)]
 
     def _unseen_item(self, frame: Frame, item_id: str) -> ItemView | None:
         """Return an item that only a section boundary (which the view does not keep) has named."""

@@ -9,6 +9,13 @@ from harness.protocol.values import MISSING, obj
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind, json_error
 
+_CLAUSES = {
+    "request": "rpc.server-request-form",
+    "response": "rpc.response-form",
+    "notification": "rpc.notification-form",
+}
+_FORMS = tuple(_CLAUSES.values())
+
 
 @rule(
     "frame.well-formed", title="Every message has one of the forms of a message", level=Level.MUST
@@ -35,26 +42,29 @@ class WellFormed(Monitor):
             form = f"a line that is not JSON ({json_error(frame.raw)})"
         expected = "a request (method, id), a response (id, result) or a notification (method)"
         subject, actual = f"connection {frame.connection}", f"{form}: {frame.text(160)}"
-        return [Violation(subject, (frame,), expected, actual)]
+        is_object = isinstance(frame.json, dict)
+        clauses = _FORMS if is_object else ("rpc.json-object",)
+        return [Violation(subject, (frame,), expected, actual, clauses=clauses)]
 
     @on_kind(Kind.NOTIFICATION)
     def on_notification(self, frame: Frame) -> Outcomes:
         params = frame.json.get("params")
         if params is None or isinstance(params, dict):
             return None
-        return self._wrong(frame, "params", "an object")
+        clause = _CLAUSES["request" if frame.kind is Kind.REQUEST else "notification"]
+        return self._wrong(frame, "params", "an object", clause)
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Outcomes:
         if isinstance(frame.id, bool) or not isinstance(frame.id, int | float):
-            return self._wrong(frame, "id", "a number")
+            return self._wrong(frame, "id", "a number", _CLAUSES["request"])
         return self.on_notification(frame) or self._good(frame)
 
     @on_kind(Kind.RESPONSE)
     def on_response(self, frame: Frame) -> Outcomes:
         if is_failure(frame) or isinstance(frame.result, dict):
             return self._good(frame)
-        return self._wrong(frame, "result", "an object")
+        return self._wrong(frame, "result", "an object", _CLAUSES["response"])
 
     @on_kind(Kind.ERROR)
     def on_error(self, frame: Frame) -> Outcomes:
@@ -66,7 +76,6 @@ class WellFormed(Monitor):
         self._witnessed = True
         return [Witness(f"connection {frame.connection}", (frame,))]
 
-    def _wrong(self, frame: Frame, key: str, expected: str) -> Outcomes:
-        return [
-            wrong(f"connection {frame.connection}", (frame,), root_member(frame, key), expected)
-        ]
+    def _wrong(self, frame: Frame, key: str, expected: str, clause: str) -> Outcomes:
+        subject, field = f"connection {frame.connection}", root_member(frame, key)
+        return [wrong(subject, (frame,), field, expected, clauses=(clause,))]

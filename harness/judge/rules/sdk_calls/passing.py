@@ -67,7 +67,8 @@ class Started(SdkRule):
             return
         path = root_member(call.driver, "agent", "agentPathOverride")
         expected = "the agent was started; it never was"
-        yield wrong(call.subject, call.frames, root_member(end, "over"), expected, also=(path,))
+        over, clauses = root_member(end, "over"), ("sdk-client.path",)
+        yield wrong(call.subject, call.frames, over, expected, also=(path,), clauses=clauses)
 
 
 def _has_unlisted_value(call: Call) -> bool:

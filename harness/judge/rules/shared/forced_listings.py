@@ -52,6 +52,7 @@ class ForcedListings(Monitor, ABC):
         file: SkillFile,
         reason: str,
         level: Level | None = None,
+        clauses: tuple[str, ...] = (),
     ) -> Iterator[Outcome]:
         """Judge that an entry lists a skill, unless a skill of that name may be disabled."""
         subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
@@ -63,7 +64,9 @@ class ForcedListings(Monitor, ABC):
             expected = f"{field.name}: the skill {literal(file.name)}, {reason} {file.path}"
             actual = f"skills of these names: {names}"
             places = (field.place,)
-            yield Violation(subject, listing.frames, expected, actual, level, places=places)
+            yield Violation(
+                subject, listing.frames, expected, actual, level, clauses=clauses, places=places
+            )
 
     @abstractmethod
     def judge_entry(

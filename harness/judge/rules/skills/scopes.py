@@ -42,7 +42,9 @@ class ProjectListed(ForcedListings):
     ) -> Iterator[Outcome]:
         root = disk.project_root(cwd)
         for file in skills_in_root(disk, root) if root else ():
-            yield from self.judge_skill_listed(listing, entry, disk, file, "of the file")
+            yield from self.judge_skill_listed(
+                listing, entry, disk, file, "of the file", clauses=("skill.scope-project",)
+            )
 
 
 @rule(
