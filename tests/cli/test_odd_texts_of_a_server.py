@@ -2,8 +2,11 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 from xml.etree import ElementTree
 
 import pytest
@@ -61,6 +64,49 @@ def test_other_commands_show_what_it_said(tmp_path: Path) -> None:
         assert said.out, (words, said.err)
         assert "Traceback" not in said.err, words
         assert acts(said.out + said.err) == set(), words
+
+
+def test_doctor_says_what_is_wrong_in_lines_of_its_own(tmp_path: Path) -> None:
+    said = harness(tmp_path, "doctor", "--server-cmd", SERVER, "--json", "d.json")
+    assert "FAIL a plain turn ends as failed: half a pair" in said.out, said.err
+    assert "Traceback" not in said.err
+    assert acts(said.out + said.err) == set()
+    begins = {line[:4].strip() for line in said.out.splitlines()}
+    assert begins <= {"ok", "--", "FAIL", ""}, "a CI runner obeys a line that begins with ::"
+    assert acts((tmp_path / "d.json").read_text("utf-8")) == set()
+
+
+ASKED = "half \ud83d NUL \0 ESC \x1b]0;P\x07 C1 \x9b bidi \u202e no character \ufffe\n::error::P"
+
+
+def test_model_shows_what_it_was_asked(tmp_path: Path) -> None:
+    script = (
+        'title: one\nmodel:\n  - expect: {input_contains: ["zz"]}\n    reply: [{message: hi}]\n'
+    )
+    (tmp_path / "one.yaml").write_text(script, "utf-8")
+    words = ["model", "one.yaml", "--once", "--json", "m.json"]
+    process = subprocess.Popen(
+        [COMMANDS / "harness", *words],
+        cwd=tmp_path,
+        env={**os.environ, **PLAIN, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    with process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        content = [{"type": "input_text", "text": ASKED}]
+        message = {"type": "message", "role": "user", "content": content}
+        body: dict[str, Any] = {"model": ASKED, "stream": True, "input": [message]}
+        address = first.split(" is at ")[1].strip()
+        urlopen(f"{address}/responses", json.dumps(body).encode(), timeout=30).read()
+        out = first + process.stdout.read()
+    assert process.returncode == 1
+    assert "verdict: RED" in out
+    assert "half \\ud83d NUL" in out
+    assert acts(out) == set()
+    assert not any(line.startswith("::") for line in out.splitlines())
+    assert acts((tmp_path / "m.json").read_text("utf-8")) == set()
 
 
 def test_conversation_by_hand_goes_on(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.client.target.profile import Profile
 from harness.play.session.initialize_answers import describe_other_id
 from harness.play.session.servers import SetupFailed
+from harness.protocol.escapes import visible
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import PartialLine
 from harness.trace.trace import Trace
@@ -49,7 +50,8 @@ class Check:
 
     def __str__(self) -> str:
         mark = {True: "ok  ", False: "FAIL", None: "--  "}[self.good]
-        return "\n     -> ".join([f"{mark} {self.text}", *self.advice.splitlines()])
+        # A server's line must not begin one of ours: a CI runner obeys lines of its output.
+        return "\n     -> ".join([f"{mark} {visible(self.text)}", *self.advice.splitlines()])
 
 
 def unusable_checks(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
