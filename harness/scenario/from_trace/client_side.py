@@ -10,6 +10,7 @@ from harness.scenario.from_trace.connections import ConnectionNames
 from harness.scenario.from_trace.conversion_state import ConversionState
 from harness.scenario.from_trace.item_parts import Conversion
 from harness.scenario.from_trace.model_side import ModelSide
+from harness.scenario.from_trace.odd_messages import initialize_note, raw_content
 from harness.scenario.from_trace.overlap import (
     GREETING_METHODS,
     accepted_ends,
@@ -196,12 +197,14 @@ class ClientSide:
             first or not has_spoken_before(self._story, frame)
         ):
             if frame.method == "initialize":
-                self._note_initialize(frame)
+                if self._is_recording and (note := initialize_note(frame)):
+                    self._conversion.add_note(note)
             self._connections.on_of(frame.connection)
             self._state.last_seq = frame.seq
             return
         if self._head.has_steps and self._head.step_name == "send_raw":
-            self._add_raw(frame, self._connections.on_of(frame.connection))
+            on = self._connections.on_of(frame.connection)
+            self._add({"send_raw": {**raw_content(frame), **on}})
         elif frame.kind in (Kind.RESPONSE, Kind.ERROR):
             if not self._head.has_steps:  # The head has the steps.
                 self._add_answer(frame)
@@ -219,26 +222,10 @@ class ClientSide:
                 deliberate = {"deliberate": True} if frame.deliberate else {}
                 self._add({"notify": {"method": frame.method, **params, **deliberate, **on}})
             else:
-                self._add_raw(frame, on)
+                self._add({"send_raw": {**raw_content(frame), **on}})
             if holds and frame.method != "turn/interrupt":
                 self._add_open()
         self._state.last_seq = frame.seq
-
-    def _note_initialize(self, frame: Frame) -> None:
-        extra = obj(frame.params).keys() - {"clientInfo", "capabilities"}
-        capabilities = obj(dig(frame.params, "capabilities"))
-        if self._is_recording and (capabilities or extra):
-            left_out = ", ".join([*extra, *capabilities])
-            self._conversion.add_note(
-                f"initialize is sent as the target's profile has it, without: {left_out}"
-            )
-
-    def _add_raw(self, frame: Frame, on: Step) -> None:
-        try:
-            content = {"line": frame.raw.decode("utf-8")}
-        except UnicodeDecodeError:
-            content = {"hex": (frame.raw + b"\n").hex()}
-        self._add({"send_raw": {**content, **on}})
 
     def _add_request(self, frame: Frame, on: Step) -> None:
         answer = self._story.answer_to(frame)
@@ -436,7 +423,7 @@ class ClientSide:
         on = self._connections.on_of(frame.connection)
         question = question_of(self._story, frame)
         if question is None:
-            self._add_raw(frame, on)
+            self._add({"send_raw": {**raw_content(frame), **on}})
             return
         body = answer_body(self._story, self._conversion, frame, question)
         if "result" in body:
