@@ -234,7 +234,7 @@ class Report:
             any(rule.verdict is Verdict.FAIL for rule in self.red_rules())
             or any(one.verdict is Verdict.FAIL for one in plays)
             or any("RED" in fuzz["verdict"] for fuzz in self.fuzz)
-            or any(not one.id.startswith("harness.") for one in self._counting_issues())
+            or any(one.id != "harness.trouble" for one in self._counting_issues())
         )
 
     def _counting_issues(self) -> list[Issue]:
