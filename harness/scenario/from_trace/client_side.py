@@ -196,9 +196,9 @@ class ClientSide:
         if frame.method in GREETING_METHODS and (
             first or not has_spoken_before(self._story, frame)
         ):
-            if frame.method == "initialize":
-                if self._is_recording and (note := initialize_note(frame)):
-                    self._conversion.add_note(note)
+            is_greeting = self._is_recording and frame.method == "initialize"
+            if is_greeting and (note := initialize_note(frame)):
+                self._conversion.add_note(note)
             self._connections.on_of(frame.connection)
             self._state.last_seq = frame.seq
             return
