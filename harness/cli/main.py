@@ -97,6 +97,9 @@ def check(
     side: Annotated[
         str, typer.Option(metavar="SIDE", help="whose messages: server, client or both")
     ] = "server",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="a broken SHOULD counts like a broken MUST")
+    ] = False,
     json: JsonOption = "",
 ) -> None:
     """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
@@ -107,7 +110,12 @@ def check(
         if side not in tuple(Sides):
             raise UsageError(f"--side {side!r}: expected {', '.join(Sides)}")
         status = check_files(
-            traces, target=target, settled=settled, side=Sides(side), json_target=json
+            traces,
+            target=target,
+            settled=settled,
+            side=Sides(side),
+            strict=strict,
+            json_target=json,
         )
     raise typer.Exit(status)
 

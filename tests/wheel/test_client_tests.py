@@ -74,7 +74,7 @@ def test_a_broken_duty_fails_the_test_with_its_clause_and_the_line(
     assert said.status == 1
     assert "1 passed, 2 deselected, 1 error" in said.out
     assert "duty.answer-known (MUST): rpc.answer-form: " in said.out
-    assert re.search(r'^ +\* +\d+\.\d → \{"id": "nobody", "result": \{\}\}$', said.out, re.M)
+    assert re.search(r'^ +\* +\d+\.\d → #\d+ \{"id": "nobody", "result": \{\}\}$', said.out, re.M)
     assert "Traceback" not in said.out
 
 
@@ -96,6 +96,16 @@ def test_a_broken_should_is_a_warning_or_with_strict_a_failure(
     assert said.status == int(strict), said.out
     assert "duty.right-direction (SHOULD): rpc.messages-of-the-server: " in said.out
     assert ("AgentServerWarning" in said.out) is not strict
+
+
+def test_a_finding_of_level_info_is_a_warning_even_if_warnings_are_errors(
+    fresh: Fresh, empty: Path
+) -> None:
+    body = connected("client.say('hi')", """line.send('{"method": "bye"}')""")
+    said = run(fresh, empty, body)
+    assert said.status == 0, said.out
+    assert "AgentServerNote" in said.out
+    assert "duty.method-known (INFO): rpc.client-methods: " in said.out
 
 
 def test_a_script_that_is_not_played_fails_the_test(fresh: Fresh, empty: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -35,14 +36,15 @@ def check_files(
     target: str = "",
     settled: bool = False,
     side: Sides = Sides.SERVER,
+    strict: bool = False,
     json_target: str = "",
     say: Callable[[str], None] = output_files.say,
 ) -> int:
     """Judge each readable file, print its findings and return the exit status.
 
-    1 if a MUST rule is broken, else 2 if a file cannot be read, else 0. `json_target` is a file for
-    the verdicts, or - for standard output in place of text. Raises `UsageError` if the target is
-    unknown, or if the file cannot be written.
+    1 if a MUST rule is broken, or with `strict` a SHOULD rule, else 2 if a file cannot be read,
+    else 0. `json_target` is a file for the verdicts, or - for standard output in place of text.
+    Raises `UsageError` if the target is unknown, or if the file cannot be written.
     """
     check_targets(json_target)
     if json_target == STANDARD_OUTPUT:
@@ -52,9 +54,11 @@ def check_files(
     unread = 0
     for path in paths:
         try:
-            judgements = list(
-                _judge_file(find_kept_file(path), profile, settled=settled, side=side)
-            )
+            kept = find_kept_file(path)
+            judgements = [
+                _with_strictness(judgement, strict=strict)
+                for judgement in _judge_file(kept, profile, settled=settled, side=side)
+            ]
         except TraceFormatError as error:
             _complain(str(error))
             unread += 1
@@ -71,7 +75,7 @@ def check_files(
         files = [judgement.json() for judgement in checked]
         write_json({"verdict": verdict, "files": files, "unread": unread}, json_target)
     if len(by_file) + unread > 1:
-        say(_total_line(by_file, unread))
+        say(_total_line(by_file, unread, strict=strict))
     if any(judgement.red for judgement in checked):
         return STATUS_BROKEN
     return STATUS_UNUSABLE if unread else 0
@@ -115,12 +119,23 @@ def _known_reasons(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
     return reason
 
 
-def _total_line(by_file: Sequence[Sequence[TraceCheck | ClientCheck]], unread: int) -> str:
+def _with_strictness(
+    judgement: TraceCheck | ClientCheck, *, strict: bool
+) -> TraceCheck | ClientCheck:
+    if isinstance(judgement, TraceCheck):
+        return replace(judgement, strict=strict)
+    return replace(judgement, trace_check=replace(judgement.trace_check, strict=strict))
+
+
+def _total_line(
+    by_file: Sequence[Sequence[TraceCheck | ClientCheck]], unread: int, *, strict: bool
+) -> str:
     checked = [judgement for judgements in by_file for judgement in judgements]
     counts = sum((judgement.counts() for judgement in checked), Counter[str]())
     broken = sum(any(judgement.red for judgement in judgements) for judgements in by_file)
     parts = [f"{len(by_file)} file(s): {count_words(counts) or 'nothing found'}"]
-    parts += [f"a MUST is broken in {broken} of them"] if broken else []
+    level = "a MUST or SHOULD" if strict else "a MUST"
+    parts += [f"{level} is broken in {broken} of them"] if broken else []
     parts += [f"{unread} file(s) could not be read"] if unread else []
     return "; ".join(parts)
 

@@ -39,7 +39,8 @@ class TraceCheck:
     """The judgement of one stored trace.
 
     `suspected_rows` are messages that seem to be missing but cannot be judged; `names` are the
-    renames used to read the file; `known_reason` returns why a row is KNOWN.
+    renames used to read the file; `known_reason` returns why a row is KNOWN. With `strict` a broken
+    SHOULD makes it red too.
     """
 
     path: Path
@@ -49,13 +50,13 @@ class TraceCheck:
     names: Mapping[str, str]
     suspected_rows: list[Row] = field(default_factory=list[Row])
     known_reason: Callable[[Row], str] = lambda _: ""
+    strict: bool = False
 
     @property
     def red(self) -> bool:
-        """Return whether a MUST rule is broken, or a rule crashed."""
-        return any(
-            row.level is Level.MUST or row.verdict is Verdict.ERROR for row in self.violations
-        )
+        """Return whether a rule is broken whose level counts, or a rule crashed."""
+        levels = (Level.MUST, Level.SHOULD) if self.strict else (Level.MUST,)
+        return any(row.level in levels or row.verdict is Verdict.ERROR for row in self.violations)
 
     @property
     def violations(self) -> list[Row]:

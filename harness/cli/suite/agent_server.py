@@ -29,12 +29,17 @@ _LISTENING: Final = re.compile(r"listening on (\S+)")
 _FAILED_VERDICTS: Final = ("FAIL", "ERROR")
 _MUST: Final = "MUST"
 _SHOULD: Final = "SHOULD"
+_INFO: Final = "INFO"
 
 Scenarios = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class AgentServerWarning(pytest.PytestWarning):
     """A finding against the client that does not fail the test."""
+
+
+class AgentServerNote(AgentServerWarning):
+    """A finding of level INFO: never a failure, even if warnings are errors."""
 
 
 @dataclass
@@ -55,6 +60,7 @@ class AgentServer:
     _is_command: bool = False
     _is_started: bool = True
     hints: str = ""
+    notes: str = ""
 
     @property
     def url(self) -> str:
@@ -117,7 +123,7 @@ class AgentServer:
         if report is None:
             problem = problem or "it ended without a report"
             return "\n".join(filter(None, [f"agent_server: {problem}", output]))
-        self.hints = hints_of(report, strict=self.strict)
+        self.hints, self.notes = hints_of(report, strict=self.strict), notes_of(report)
         return story(report, allow_unused=self.allow_unused, strict=self.strict)
 
     def _wait_for_report(self) -> str:
@@ -206,14 +212,24 @@ def _read(report: Path) -> dict[str, Any] | None:
 
 
 def hints_of(report: Mapping[str, Any], *, strict: bool) -> str:
-    """Return the findings that are told and do not count, "" if there are none."""
+    """Return the broken SHOULDs if they do not count, "" if there are none."""
+    head = "agent_server: the client breaks what it should keep (strict=True makes it count)"
+    return "" if strict else _warning_text(report, head, _SHOULD)
+
+
+def notes_of(report: Mapping[str, Any]) -> str:
+    """Return the findings of level INFO, "" if there are none."""
+    head = "agent_server: recorded of the client, where the specification leaves it open"
+    return _warning_text(report, head, _INFO)
+
+
+def _warning_text(report: Mapping[str, Any], head: str, level: str) -> str:
     connections = cast("list[dict[str, Any]]", report["connections"])
     lines = [
         line
         for connection in connections
-        for line in _connection_story(connection, () if strict else (_SHOULD,), with_problems=False)
+        for line in _connection_story(connection, (level,), with_problems=False)
     ]
-    head = "agent_server: the client breaks what it should keep (strict=True makes it count)"
     return "\n".join([head, *lines]) if lines else ""
 
 
@@ -292,7 +308,7 @@ class Factory:
         A path is searched beside the test, then in the current folder. Of several scenarios each
         must be played, unless `allow_unused`. `arguments` are further ones of `agent app-server`,
         `env` further variables. With `strict` a broken SHOULD fails the test too; without it, it is
-        a warning.
+        a warning. An INFO is a warning in any case.
         """
         names = [scenario] if isinstance(scenario, str | os.PathLike) else list(scenario)
         private = self.make_folder()
@@ -325,9 +341,20 @@ def agent_server_factory(folder: Path, make_folder: Callable[[], Path]) -> Gener
 
         ending.callback(end)
         yield factory
+    for notes in (server.notes for server in factory.servers if server.notes):
+        _warn_without_failing(AgentServerNote(notes))
     hints = [server.hints for server in factory.servers if server.hints]
     failure = "\n\n".join(filter(None, stories))
     if failure:
         pytest.fail("\n\n".join([failure, *hints]), pytrace=False)
     if hints:
         warnings.warn(AgentServerWarning("\n\n".join(hints)), stacklevel=1)
+
+
+def _warn_without_failing(note: AgentServerNote) -> None:
+    try:
+        warnings.warn(note, stacklevel=1)
+    except AgentServerNote:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", AgentServerNote)
+            warnings.warn(note, stacklevel=1)

@@ -41,6 +41,21 @@ def test_a_client_that_keeps_its_duties_is_green() -> None:
     assert "duty.answer-known" in lines[1]
 
 
+@pytest.mark.parametrize(("strict", "verdict"), [(False, "GREEN"), (True, "RED")])
+@pytest.mark.parametrize("side", [Sides.CLIENT, Sides.SERVER])
+def test_broken_should_counts_with_strict_on_either_side(
+    tmp_path: Path, side: Sides, strict: bool, verdict: str
+) -> None:
+    path = ROOT / "fixtures/traces/real-0.107.0/archive.jsonl"
+    if side is Sides.CLIENT:
+        path = recording(tmp_path, (0.0, "C>S", {"method": "thread/list", "id": 1}))
+    report = tmp_path / "report.json"
+    status, lines = said(path, side=side, strict=strict, json_target=str(report))
+    assert "SHOULD " in lines[0]
+    assert status == int(strict)
+    assert json.loads(report.read_text("utf-8"))["verdict"] == verdict
+
+
 def test_a_broken_duty_is_told_with_its_clause_and_message() -> None:
     status, lines = said(STEER, side=Sides.CLIENT)
     assert status == 1

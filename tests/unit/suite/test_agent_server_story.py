@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.suite.agent_server import hints_of, story
+from harness.cli.suite.agent_server import hints_of, notes_of, story
 
 
 def report(*levels: str) -> dict[str, Any]:
@@ -36,9 +36,10 @@ def test_should_fails_the_test_with_strict_and_is_a_warning_without(
     for text, levels in (
         (story(found, strict=strict), failing),
         (hints_of(found, strict=strict), warned),
+        (notes_of(found), ["INFO"]),
     ):
         assert [level for level in ("MUST", "SHOULD", "INFO") if f"({level})" in text] == levels
 
 
 def test_nothing_is_said_of_a_client_that_keeps_its_duties() -> None:
-    assert (story(report()), hints_of(report(), strict=False)) == ("", "")
+    assert (story(report()), hints_of(report(), strict=False), notes_of(report())) == ("", "", "")
