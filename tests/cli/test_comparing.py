@@ -84,6 +84,13 @@ def test_a_report_of_before_the_ledger_says_what_to_do(tmp_path: Path) -> None:
         ("[]", "no report of a run that this can read"),
         ('{"version": 0}', "no report of a run that this can read: report version 0; this reads 1"),
         ('{"version": 1}', "no report of a run that this can read"),
+        (
+            '{"trace": {"version": 2}}\n{"end": "closed"}\n',
+            "this is a recording, not a report of a run: make a scenario of it with harness "
+            "scenario from-trace",
+        ),
+        ('{"t": 0, "dir": "C>S", "msg": {}}\n{"t": 1, "dir": "S>C", "msg": {}}\n', "a recording"),
+        ('{"verdict": "GREEN",\n "files": []}', "this is a result of harness check"),
     ],
 )
 @pytest.mark.parametrize("command", ["compare", "ledger"])

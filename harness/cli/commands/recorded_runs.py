@@ -1,9 +1,12 @@
 """Recorded runs by name, for `harness compare` and `harness ledger`."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from harness.client.target.run_folders import HISTORY, find_kept_file, recorded_folder
 from harness.errors import UsageError
+from harness.protocol.values import obj
 from harness.report.compare.values import Run
 from harness.report.json_form import read_report
 from harness.scenario.explain import unknown_name
@@ -24,8 +27,35 @@ def find_run(word: str) -> Run:
     except OSError as error:
         raise UsageError(f"{word}: {error.strerror}") from error
     except ValueError as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(f"{word}: no report of a run that this can read: {reason}") from error
+        reason = _other_kind(path) or (
+            f"no report of a run that this can read: {str(error).splitlines()[0]}"
+        )
+        raise UsageError(f"{word}: {reason}") from error
+
+
+def _other_kind(path: Path) -> str:
+    """Return what a file is instead of a report of a run and what to do, "" if it is unknown."""
+    with path.open("rb") as source:
+        row = _object_in(next((line for line in source if line.strip()), b""))
+    if "trace" in row or {"t", "dir"} <= row.keys():
+        return (
+            "this is a recording, not a report of a run: make a scenario of it with harness "
+            "scenario from-trace, then harness run it with --json"
+        )
+    plain = row or _object_in(path.read_bytes())
+    if {"verdict", "files"} <= plain.keys():
+        return (
+            "this is a result of harness check, not a report of a run; "
+            "harness run … --json FILE writes one"
+        )
+    return ""
+
+
+def _object_in(raw: bytes) -> dict[str, Any]:
+    try:
+        return obj(json.loads(raw))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _file(word: str) -> Path:
