@@ -127,10 +127,10 @@ app.command(cls=FolderCommand)(show_options.show)
 def explain(
     name: Annotated[str, typer.Argument(metavar="ID", help="or: capabilities, verdicts, levels")],
 ) -> None:
-    """Explain an id, a verdict, or a word of the protocol: turn/start, -32600.
+    """Explain an id, a verdict, or a word of the protocol: turn/start, decline, -32600.
 
     Ids are those of rules, requirements, findings, capabilities, scenarios and open points. Words
-    are methods, notifications, item types, types and error codes.
+    are methods, notifications, item types, types, their members and values, and error codes.
     """
     from harness.cli.commands.explain import explain as explanation
 

@@ -215,3 +215,10 @@ def test_agent_shows_the_place_of_a_mistake_in_a_scenario(tmp_path: Path) -> Non
     [path] = write_bad(tmp_path, "alias.scenario.yaml")
     said = call("agent", "app-server", "--scenario", str(path))
     assert _one_line(said).startswith(f"{path}:9:5: ")
+
+
+def test_the_specification_is_not_shipped_and_its_page_is_named() -> None:
+    line = _one_line(call("harness", "docs", "session-protocol"))
+    assert "harness docs protocol has its requirements" in line
+    clause = call("harness", "docs", "protocol#turn.completes")
+    assert clause.status == 0

@@ -1,4 +1,4 @@
-"""Meanings of the protocol's own words for `harness explain`: methods, types, codes, open points.
+"""Meanings of the protocol's own words for `harness explain`: methods, types, members, codes.
 
 Each is answered with its shape, the clauses about it, and what the text leaves open.
 """
@@ -26,13 +26,16 @@ CODES: Final = {
 _CODE: Final = re.compile(r"-32[0-9]{3}")
 # Names that statements also use as words of English.
 _PLAIN_WORDS: Final = ("error", "plan", "reasoning", "Thread", "Turn", "Request", "Response")
+# A value in the type of a member, and the requirements listed for a member or value.
+_VALUE: Final = re.compile(r"`([^`]+)`")
+MAX_MENTIONS: Final = 8
 _POINT_OF_CODES: Final = "rpc.error-response"
 
 
 @cache
 def names() -> frozenset[str]:
     """Return every name that is explained here, without error codes that have no name."""
-    return frozenset({*_operations(), *_item_types(), *_shapes(), *CODES, *_points()})
+    return frozenset({*_operations(), *_item_types(), *_shapes(), *CODES, *_points(), *_places()})
 
 
 def is_explained(name: str) -> bool:
@@ -51,6 +54,8 @@ def explain_word(name: str) -> Iterator[str]:
         meanings.append(_type_lines(_shapes()[name]))
     if name in _points():
         meanings.append(_point_lines(_points()[name]))
+    if name in _places():
+        meanings.append(_place_lines(name))
     if _CODE.fullmatch(name):
         meanings.append(_code_lines(name))
     for number, lines in enumerate(meanings):
@@ -95,6 +100,44 @@ def _shapes() -> dict[str, Shape]:
 
 def _points() -> dict[str, Unspecified]:
     return {point.id: point for point in load_book().unspecified}
+
+
+@cache
+def _places() -> dict[str, list[str]]:
+    """Return, for each member and each value of one, the members that it is or may be in words."""
+    places: dict[str, dict[str, None]] = {}
+    for _, shape in all_shapes(load_book().schemas):
+        for member in shape.members:
+            place = f"{member.name} of {shape.name}: {member.type}"
+            for word in (member.name, *_VALUE.findall(member.type)):
+                places.setdefault(word, {})[place] = None
+        for word in shape.values:
+            places.setdefault(word, {})
+    return {name: list(found) for name, found in places.items()}
+
+
+def _place_lines(name: str) -> Iterator[str]:
+    """Yield the members that a name is, or is a value of, and the requirements that mention it."""
+    places = _places()[name]
+    is_member = any(place.startswith(f"{name} of ") for place in places)
+    is_value = any(not place.startswith(f"{name} of ") for place in places) or not places
+    kinds = " and ".join(["member"] * is_member + ["value"] * is_value)
+    yield f"{name} ({kinds})"
+    for place in places:
+        yield from wrap(place, "  ")
+    mention = _mention(name)
+    book = load_book()
+    mentioning = [row for row in book.requirements if mention.search(row.clause.statement)]
+    if len(mentioning) > MAX_MENTIONS:
+        yield f"  {len(mentioning)} requirements mention it: harness docs protocol"
+        return
+    for row in mentioning:
+        yield ""
+        yield from clause_lines(row)
+
+
+def _mention(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/])")
 
 
 def _operation_lines(row: MethodRow | EventRow) -> Iterator[str]:
@@ -172,7 +215,7 @@ def _code_lines(code: str) -> Iterator[str]:
 
 def _statement_lines(name: str, cited: tuple[str, ...]) -> Iterator[str]:
     """Yield the requirements about a name, then the open points: cited, of its family, by name."""
-    mention = re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/])")
+    mention = _mention(name)
     families = _own_families(name)
 
     def concerns(identifier: str, words: str, citation: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 
 import harness
 from harness.errors import UsageError
+from harness.protocol.spec.loading import load_book
 from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.explain import unknown_name
 from harness.scenario.families import load_family
@@ -72,6 +73,11 @@ def find_document(reference: str) -> tuple[Path, str]:
     plain = re.sub(r"^(\.{1,2}/)*(docs/)?|(/README)?(\.md)?$", "", name) or name
     by_name = {page.lower(): path for page, path in pages.items()}
     path = by_name.get(plain.lower())
+    if path is None and plain.lower() in {document.name for document in load_book().documents}:
+        raise UsageError(
+            f"{name} is the specification, which is not shipped; harness docs protocol has its "
+            "requirements, and protocol#ID one of them"
+        )
     if path is None:
         raise UsageError(unknown_name("page", name, pages, listed="harness docs"))
     return path, anchor

@@ -80,10 +80,11 @@ class TraceCheck:
         )
         yield from (f"  note: {words}" for words in self.trace.damage)
         reason = self.decision.reason
+        how = f"(--settled judges it; harness explain {shlex.quote(self.decision.treatment)})"
         if self.decision.treatment is Treatment.NOT_JUDGED:
-            yield f"  what never came is not judged: {reason} (--settled judges it)"
+            yield f"  what never came is not judged: {reason} {how}"
         elif self.suspected_rows:
-            yield f"  what never came is only suspected: {reason} (--settled judges it)"
+            yield f"  what never came is only suspected: {reason} {how}"
         elif self.decision.treatment is Treatment.JUDGED and reason:
             yield f"  what never came is judged: {reason}"
         words = ServerErrors(self.trace)
@@ -188,7 +189,8 @@ def _clauses(row: Row) -> Iterator[str]:
             f"; {len(concerned) - 1} more: harness explain {row.rule}" if len(concerned) > 1 else ""
         )
         yield f"clause   {requirement.id}: {clause.statement}"
-        yield f"         {clause.document}, {clause.heading!r}, line {clause.line}{more}"
+        page = f"harness docs protocol#{requirement.id}"
+        yield f"         {clause.document}, {clause.heading!r}, line {clause.line}; {page}{more}"
 
 
 def check_trace(

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator
 
+from harness.judge.missing_messages import Treatment
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Capability
@@ -41,6 +42,17 @@ LEVELS: dict[Level, tuple[str, str]] = {
 }
 """The basis of each level, and when it counts, as in docs/reports.md."""
 
+MISSING_MESSAGES: dict[Treatment, str] = {
+    Treatment.JUDGED: "a message that never came is a violation: the harness saw the server idle, "
+    "--settled says that it was, or the recording shows that the model and all work had ended "
+    "before a silence",
+    Treatment.SUSPECTED: "a message that never came is reported as INFO, and fails nothing: the "
+    "recording was silent before it ended, but what the model did is not in it",
+    Treatment.NOT_JUDGED: "a message that never came is not reported: it may have come after the "
+    "recording ended",
+}
+"""Meanings of the ways to treat missing messages in a recording, as in docs/reports.md."""
+
 # A plural explains all names of a kind.
 KINDS = ("capabilities", "verdicts", "levels")
 _MAX_SCENARIOS_NAMED = 8
@@ -51,7 +63,8 @@ def names() -> list[str]:
     # Verdicts cannot be compared, so their values are listed.
     verdicts = [verdict.value for verdict in VERDICTS]
     levels = [level.value for level in LEVELS]
-    return [*KINDS, *verdicts, *levels, *_capabilities(), *bundled_files()]
+    treatments = [str(treatment) for treatment in Treatment]
+    return [*KINDS, *verdicts, *levels, *treatments, *_capabilities(), *bundled_files()]
 
 
 def explain_word(name: str) -> Iterator[str]:
@@ -75,6 +88,9 @@ def explain_word(name: str) -> Iterator[str]:
         yield from _capability_lines(_capabilities()[name])
     elif name in bundled_files():
         yield from _scenario_lines(name)
+    elif name in MISSING_MESSAGES:
+        yield from _wrap(f"{name} (missing messages): {MISSING_MESSAGES[Treatment(name)]}")
+        yield "harness check --settled judges them; more: harness docs reports#recordings"
     elif plain in [level.value for level in Level]:
         basis, counts = LEVELS[Level(plain)]
         yield f"{plain} (level): {basis}"

@@ -8,6 +8,7 @@ import pytest
 from harness.cli.commands.explain import explain
 from harness.cli.commands.vocabulary import LEVELS, VERDICTS
 from harness.errors import UsageError
+from harness.judge.missing_messages import Treatment
 from harness.judge.rules.discovery import every_rule
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.findings import finding_kinds
@@ -168,3 +169,21 @@ def test_a_rule_is_explained_with_its_class_and_place() -> None:
         assert found, name
         line = Path(found[2]).read_text(encoding="utf-8").splitlines()[int(found[3]) - 1]
         assert line.startswith(("class ", "@")), name
+
+
+@pytest.mark.parametrize("treatment", list(Treatment))
+def test_the_treatment_of_missing_messages_is_explained(treatment: Treatment) -> None:
+    assert told(treatment).startswith(f"{treatment} (missing messages): a message that never came")
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("untrusted", "approvalPolicy of ThreadStartParams: `never`, `untrusted`, "),
+        ("decline", "requirement approval.decline (STATED)"),
+        ("aggregatedOutput", "aggregatedOutput of CommandExecutionItem: string or null"),
+        ("status", "status of Turn: `inProgress`, `completed`, `interrupted`, `failed`"),
+    ],
+)
+def test_members_and_values_are_explained_with_their_places(word: str, expected: str) -> None:
+    assert expected in " ".join(told(word).split())
