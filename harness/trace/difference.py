@@ -83,6 +83,8 @@ def _text_difference(path: Path, expected: str, actual: str, limit: int) -> Diff
     left, right = (_window(text, start, limit) for text in (expected, actual))
     if expected == actual:
         return Difference(path, offset, left, f"{right}, the same")
+    if offset == 0 and all(_fits(text, limit - 2) for text in (expected, actual)):
+        return Difference(path, offset, left, right)  # Whole words that differ from the beginning.
     position = f"first difference at character {offset}"
     if start == 0 and all(_fits(text, limit - 2) for text in (expected, actual)):
         return Difference(path, offset, left, f"{right} ({position})")
