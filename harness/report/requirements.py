@@ -43,17 +43,20 @@ class RequirementCounts:
         return self.counts.total() - sum(self.counts[verdict] for verdict in _UNJUDGED)
 
     def words(self) -> str:
-        """Return words such as `6 of 9 judged (6 PASS), 2 not exercised, 1 without a rule`."""
+        """Return words such as `6 of 9 judged (6 PASS), 2 not exercised, 1 that no rule can judge`."""
         judged = [
             f"{count} {verdict}"
             for verdict, count in sorted(self.counts.items())
             if verdict not in _UNJUDGED
         ]
         unjudged = {words: self.counts[verdict] for verdict, words in _UNJUDGED.items()}
-        unjudged |= {"of other surfaces": self.other_surfaces, "without a rule": self.without_rule}
+        unjudged |= {
+            "of other surfaces": self.other_surfaces,
+            "that no rule can judge": self.without_rule,
+        }
         shown = f" ({', '.join(judged)})" if judged else ""
         others = "".join(f", {count} {words}" for words, count in unjudged.items() if count)
-        clients = f"; {self.client_only} more bind clients alone" if self.client_only else ""
+        clients = f"; {self.client_only} more bind only clients" if self.client_only else ""
         return f"{self.judged_count} of {self.total} judged{shown}{others}{clients}"
 
 

@@ -19,6 +19,9 @@ from harness.trace.marks import StepBegins
 from harness.trace.surfaces import surface_of
 
 MAX_REQUIREMENTS_SHOWN = 3
+# Subjects of one rule that are listed besides the first, and scenarios that are named.
+MAX_SUBJECTS_SHOWN = 5
+MAX_SCENARIOS_SHOWN = 12
 
 
 def rule_story(rule: RuleResult, book: Book, report: Report, *, verbose: bool = False) -> str:
@@ -43,8 +46,16 @@ def rule_story(rule: RuleResult, book: Book, report: Report, *, verbose: bool = 
     lines += stderr_lines(first.stderr)
     lines += _place_lines(first, rule.id, report)
     if len(proofs) > 1:
-        lines += ["", f"{len(proofs) - 1} more violation(s) of this rule:"]
-        lines += [f"  {p.scenario}: {p.row.subject}: {p.row.actual}" for p in proofs[1:6]]
+        lines += ["", f"{len(proofs) - 1} more subject(s) break this rule:"]
+        shown = proofs[1 : MAX_SUBJECTS_SHOWN + 1]
+        lines += [f"  {p.scenario}: {p.row.subject}: {p.row.actual}" for p in shown]
+        left = len(proofs) - 1 - len(shown)
+        lines += [f"  and {left} more"] if left else []
+    if len(rule.broken_in) > 1:
+        names = rule.broken_in[:MAX_SCENARIOS_SHOWN]
+        left = len(rule.broken_in) - len(names)
+        more = f" and {left} more" if left else ""
+        lines += ["", f"broken in {len(rule.broken_in)} scenarios: {', '.join(names)}{more}"]
     return visible_lines("\n".join(lines))
 
 

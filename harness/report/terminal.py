@@ -172,15 +172,15 @@ def _withheld_lines(report: Report) -> Iterator[str]:
 
 
 def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
-    """Return a rule's first violation in one line, with the number of the others."""
+    """Return a rule's first violation in one line, with the number of its subjects."""
     proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
     first = proofs[0]
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"
     mark = word if is_red(rule, strict=strict) else str(gravest_level(rule))
-    more = f"+{len(proofs) - 1} more" if len(proofs) > 1 else ""
+    more = f"{len(proofs)} subjects" if len(proofs) > 1 else ""
     # One subject (a method's name, a kind of id) may be wrong in many scenarios: say in how many.
     far = f"in {len(rule.broken_in)} scenarios" if len(rule.broken_in) > 1 else ""
-    notes = ", ".join(filter(None, (more, far)))
+    notes = " ".join(filter(None, (more, far)))
     note = f" ({notes})" if notes else ""
     return f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{note}"
 

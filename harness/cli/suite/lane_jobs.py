@@ -60,7 +60,7 @@ class Laning:
     def note(self) -> str:
         """Return what to say about a slow server and scenarios played again alone, "" for none."""
         replayed = self._lanes.replayed
-        words = "of what went wrong beside other scenarios was played again alone"
+        words = "scenario(s) that failed beside others were played again alone, and count as then"
         of_lanes = f"lanes: {replayed} {words}" if replayed else ""
         return "\n".join(filter(None, (self._slow_note, of_lanes)))
 

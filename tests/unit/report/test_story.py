@@ -108,8 +108,17 @@ def test_proof_without_frames_shows_the_last_messages(trace: Path) -> None:
 
 def test_other_violations_are_counted_and_named(trace: Path) -> None:
     told = story(trace, (1,), (2,), (3,))
-    assert "2 more violation(s) of this rule:" in told
+    assert "2 more subject(s) break this rule:" in told
     assert "  s2: turn 2: two" in told
+
+
+def test_the_scenarios_that_break_a_rule_are_all_named(trace: Path) -> None:
+    row = Row(RULE, "turn 0", Verdict.FAIL, Level.MUST, (1,), "one", "two")
+    proofs = [Proof("s1", row, str(trace), "/s", "")]
+    names = ["s1", "s2", "s3"]
+    rule = RuleResult(RULE, "T", Level.MUST, Verdict.FAIL, proofs=proofs, broken_in=names)
+    told = rule_story(rule, load_book(), Report("p", "a 'b'"))
+    assert told.splitlines()[-1] == "broken in 3 scenarios: s1, s2, s3"
 
 
 def test_story_is_told_without_a_trace_too(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def not_applicable(name: str, *missing: str) -> ScenarioResult:
             failed(Level.MUST, Level.INFO),
             False,
             "1 FAIL",
-            "FAIL   a.b in turns/plain: two (+1 more)",
+            "FAIL   a.b in turns/plain: two (2 subjects)",
         ),
         (
             failed(Level.SHOULD, rule=Level.SHOULD),
