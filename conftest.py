@@ -1,4 +1,4 @@
-"""How hypothesis searches: `dev` by default, `ci` where CI is set, `soak` for a long search.
+"""Settings of hypothesis: `dev` by default, `ci` where CI is set, `soak` for a long search.
 
 Interrupts are heeded, also by programs of tests. Collecting goes without garbage collection. The
 plugin of the harness is registered by its entry point alone, never here. A failure that hypothesis

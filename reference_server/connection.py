@@ -70,7 +70,7 @@ class Connection:
         self.outbox = Outbox(transport, may_give_up=may_give_up)
         self.initialized = False
         self.in_use = False
-        """Whether it has sent a request that was taken: from then on it is sent news of threads."""
+        """True once a request was accepted: from then on the connection gets news of threads."""
         self.client_name: str | None = None
         """The client's name in `initialize`."""
 

@@ -36,7 +36,7 @@ _REMEDIES = {
     errno.ENOTDIR: "; move away what is there, then try again",
     errno.EROFS: "; mount it writable, then try again",
 }
-"""What the user can do, added to the system's own error text (errors of our own say it already)."""
+"""Advice by error number, added to the system's error text (our own errors contain theirs)."""
 
 
 def describe_disk_error(cause: OSError) -> str:

@@ -12,7 +12,7 @@ from reference_server.brief import brief
 
 Fields = dict[str, Any]
 Rejects = Literal["content", "text", "size"]
-"""Why a provider rejects a call: something in it, its texts, or its size."""
+"""Reason why a provider rejects a call: something in it, its texts, or its size."""
 LARGE_TEXT = 1_000
 """Characters from which a text may be the one that made a call too large."""
 _REASON_LIMIT = 200

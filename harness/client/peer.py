@@ -45,7 +45,7 @@ class Peer:
         self.questions: dict[Id, Frame] = {}
         self.overflow: str = ""
         self.was_slow = False
-        """Whether its client ever stopped reading."""
+        """True once its client has stopped reading."""
         self.when_ended: Callable[[], None] | None = None
         """Called when the connection has ended, after its last message."""
         self.ended = anyio.Event()

@@ -36,7 +36,7 @@ USUAL_START_SECONDS: Final = 0.5
 MAX_LANES_PER_CORE: Final = 4
 TIMEOUT_FINDING: Final = "scenario.timeout"
 MAX_HELD_SECONDS: Final = 10.0
-"""How long the lanes go on after the caller has asked for a failed item.
+"""Maximum time that the lanes go on after the caller has asked for a failed item.
 
 While they pause, early ones wait for the others, so one pause serves all failed items.
 """
@@ -144,7 +144,7 @@ class Lanes:
         self._confirms_ahead = confirms_ahead
         self._broken_alone: Counter[str] = Counter()
         self.replayed = 0
-        """How many jobs failed on a lane, and were played again alone."""
+        """Number of jobs that failed on a lane and were played again alone."""
         waits = LaneWaits(interruption)
         self._lanes = [_Lane(open_session(1, waits), waits)]
 

@@ -66,10 +66,10 @@ class WorkerSession:
     knowledge: Knowledge | None = None
 
     start_seconds: float = field(default=0.0, init=False)
-    """How long the server took to start and to shake hands, 0 before its first start."""
+    """Time that the server took to start and to shake hands, 0 before its first start."""
 
     answer_seconds: float = field(default=0.0, init=False)
-    """How long the server took to answer a request of the first scenario (the median)."""
+    """Median time that the server took to answer a request of the first scenario."""
 
     def __post_init__(self) -> None:
         interruption = self.interruption or Interruption(self.config.base)

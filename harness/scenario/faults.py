@@ -9,7 +9,7 @@ from harness.model.strict import Strict
 
 Operation = Literal["fault", "drop", "duplicate", "delay", "reorder", "cut", "inject"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-"""What an entry can be; each has exactly one of these keys."""
+"""The kinds of entries; each entry has exactly one of these keys."""
 
 Side = Literal["server", "client"]
 Problem = tuple[tuple[str | int, ...], str]

@@ -34,7 +34,7 @@ from harness.trace.marks import Setup, StepBegins
 __all__ = ["STEP_ERRORS", "Cast", "FailureKind", "Player", "StepFailure"]
 
 STEP_ERRORS = (StepFailed, TargetGone, TimeoutError)
-"""What ends a client's side before its end. Any other exception is a defect of the harness."""
+"""Errors that end a client's side early. Any other exception is a defect of the harness."""
 
 
 @dataclass(frozen=True, slots=True)

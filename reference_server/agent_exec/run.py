@@ -118,7 +118,7 @@ class _Run:
         self._turn: ActiveTurn | None = None
         self._ended = anyio.Event()
         self.not_begun = ""
-        """Why nothing was done, if nothing was."""
+        """Reason why the run did not begin, empty if it did."""
 
     async def play(self) -> int:
         """Play the turn and return the exit status. Never raises."""

@@ -59,7 +59,7 @@ class Options(NamedTuple):
     """Settings, each `key=value`, that take the place of what the file says."""
     listen_options: "ListenOptions | None" = None
     stage: "StageWords | None" = None
-    """Where each connection gets a scenario and a server of its own."""
+    """The stage that gives each connection a scenario and a server of its own."""
     home: str | None = None
 
 

@@ -36,21 +36,21 @@ class ProviderTable(Table):
     """A provider of models. `NAME` is what `model_provider` and `thread/start` call it."""
 
     name: Text | None = None
-    """What it is called in messages."""
+    """Name of the provider in messages."""
     base_url: Address | None = None
     """Its address, to which `/responses` is appended."""
     env_key: KeyVariable | None = None
     """The environment variable with its key; without, `PROVIDER_API_KEY` is used."""
     request_max_retries: Count | None = None
-    """How often a request that was refused for the moment is sent again."""
+    """Maximum number of retries of a request that the provider refused for the moment."""
     stream_max_retries: Count | None = None
-    """How often an answer that broke off is asked for again."""
+    """Maximum number of retries of an answer that broke off."""
     stream_idle_timeout_ms: Count | None = None
     """Milliseconds that a stream may be silent before it is given up."""
     retry_delay_ms: Count | None = None
     """Milliseconds before the first repetition; the delay doubles with each one."""
     wire_api: Any = Field(default=None, exclude=True)
-    """How it is spoken to. There is one way here, `"responses"`, whatever this says."""
+    """Protocol of the provider. Only `"responses"` is supported; any other value is ignored."""
 
 
 class CommandEnvironment(Table):
@@ -68,7 +68,7 @@ class WorkspaceWriteTable(Table):
     """Rights of the sandbox mode workspace-write beside writing in the working directory."""
 
     network_access: Flag | None = None
-    """Whether commands may reach the network."""
+    """Allows commands to reach the network."""
     writable_roots: (
         Annotated[
             list[AbsolutePath],
@@ -88,24 +88,24 @@ class ConfigFile(Table):
     model_provider: Text | None = None
     """The provider of a thread that asks for none: the name of a table below."""
     approval_policy: Annotated[ApprovalPolicy, one_of(ApprovalPolicy)] | None = None
-    """When the client is asked before something is done."""
+    """Policy that decides when the client is asked for an approval."""
     sandbox_mode: Annotated[SandboxMode, one_of(SandboxMode)] | None = None
-    """What commands may do without an approval."""
+    """Rights that commands have without an approval."""
     model_reasoning_effort: Annotated[ReasoningEffort, one_of(ReasoningEffort)] | None = None
-    """How long the model thinks, in a thread whose client does not say."""
+    """Effort of the model's thinking, in a thread whose client does not set it."""
     show_raw_agent_reasoning: Flag | None = None
-    """Whether `agent exec` shows raw blocks of reasoning too, and not the summary alone."""
+    """Makes `agent exec` show raw blocks of reasoning too, beside the summary."""
     openai_base_url: Address | None = None
     """The address of a provider whose own table gives none."""
     model_context_window: Size | None = None
-    """How many tokens the model can be given, for `thread/tokenUsage/updated`."""
+    """Number of tokens that the model accepts, for `thread/tokenUsage/updated`."""
     model_auto_compact_token_limit: Size | None = None
     """After how many tokens the history is compacted without a request; never if absent."""
     web_search: Annotated[WebSearch, one_of(WebSearch)] | None = None
-    """Whether the provider's own web search is offered to the model."""
+    """Availability of the provider's own web search to the model."""
     mcp_oauth_credentials_store: Annotated[CredentialsStore, one_of(CredentialsStore)] | None = None
-    """Where `agent mcp login` keeps credentials: in the keyring of the system, in a file of the
-    home, or (auto) in the keyring where one works, else in the file."""
+    """Store of the credentials of `agent mcp login`: the keyring of the system, a file of the home,
+    or (auto) the keyring where one works, else the file."""
     mcp_oauth_callback_port: Port | None = None
     """The port of 127.0.0.1 at which `agent mcp login` waits for the browser; 0 is any free one."""
     mcp_oauth_login_timeout_sec: Seconds | None = None

@@ -26,7 +26,7 @@ from reference_server.config.values import (
 MAX_SECONDS = 86_400
 """Seconds of the longest time limit: a day."""
 SCOPE = r"^[\x21\x23-\x5b\x5d-\x7e]+$"
-"""What a scope may be (RFC 6749, 3.3)."""
+"""Pattern of a valid scope (RFC 6749, 3.3)."""
 Kind = Literal["stdio", "streamable_http"]
 ServerName = Annotated[
     str,

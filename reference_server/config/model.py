@@ -12,11 +12,11 @@ from reference_server.config.mcp import McpServer
 from reference_server.sandbox.environment import CommandVariables
 
 WebSearch = Literal["disabled", "cached", "live"]
-"""Whether the provider's own search is offered to the model; `cached`: without reaching the web."""
+"""Access to the provider's own search; `cached`: without reaching the web."""
 ReasoningEffort = Literal["minimal", "low", "medium", "high", "xhigh"]
-"""How long the model thinks. The protocol's own requests have three of these words, the SDK all."""
+"""Effort of the model's thinking. The protocol's requests accept three of these, the SDK all."""
 CredentialsStore = Literal["auto", "file", "keyring"]
-"""Where the OAuth credentials of MCP servers are kept."""
+"""Place in which the OAuth credentials of MCP servers are stored."""
 DEFAULT_PROVIDER = "default"
 PROVIDER_KEY = "PROVIDER_API_KEY"
 """The environment variable with the key of a provider that has no `env_key`."""

@@ -15,7 +15,7 @@ class SkillSwitch(Table):
     path: Text = ""
     """The absolute path of the skill's SKILL.md."""
     enabled: Flag = True
-    """Whether it is enabled."""
+    """Enables the skill."""
 
 
 class SkillsTable(Table):
@@ -24,11 +24,11 @@ class SkillsTable(Table):
     catalogue: Text | None = None
     """The absolute path of the folder that remote skills come from."""
     config: list[SkillSwitch] = Field(default_factory=list[SkillSwitch])
-    """Which skills are enabled; see below."""
+    """The skills to enable or disable; see below."""
 
 
 class FeaturesTable(Table):
     """Features under development, which are offered only where this says so."""
 
     remote_skills: Flag = False
-    """Whether `skills/remote/list` and `skills/remote/export` are answered."""
+    """Answers `skills/remote/list` and `skills/remote/export`."""

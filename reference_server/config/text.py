@@ -16,7 +16,7 @@ class ConfigTextError(Exception):
 
 
 BYTE_ORDER_MARK = "\ufeff"
-"""How editors of Windows let a file begin; it is no part of the settings."""
+"""Mark that editors on Windows write at the start of a file; it is ignored."""
 
 
 def read_text(file: Path, *, keep_mark: bool = False) -> str:

@@ -29,7 +29,7 @@ MAX_TOOLS = 128
 MAX_TOOLS_CHARACTERS = 256 * 1024
 """Characters of all tools of one thread together: they are sent with each model call."""
 OF_MCP = "mcp__"
-"""How the names of MCP servers' tools begin."""
+"""Prefix of the names of MCP servers' tools."""
 OWN_NAMES = frozenset({EXEC_COMMAND, APPLY_PATCH, UPDATE_PLAN, VIEW_IMAGE, WEB_SEARCH})
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

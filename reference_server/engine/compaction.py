@@ -29,7 +29,7 @@ PROMPT = (
 )
 PREFIX = "Summary of the conversation so far, which was cut to make room:\n\n"
 KEPT_CHARACTERS = 60_000
-"""How much of the user's own messages is kept, the newest first, beside their summary."""
+"""Maximum of the user's own messages that is kept beside their summary, the newest first."""
 
 
 async def compact(turn: TurnContext) -> None:

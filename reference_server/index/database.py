@@ -92,7 +92,7 @@ class Database:
         self._pointer = pointer
         row = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'titles'").fetchone()
         self.has_titles = row is not None
-        """Whether titles can be searched by their parts."""
+        """True if titles can be searched by their parts."""
 
     @classmethod
     def open(cls, folder: Path) -> "Database":

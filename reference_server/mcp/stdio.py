@@ -33,7 +33,7 @@ MAX_QUOTED_CHARACTERS = 300
 _ANSWER = re.compile(
     rb'\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,9})\s*,\s*"result"'
 )
-"""How an answer begins where it is written as usual; our ids are numbers."""
+"""Usual start of an answer; our ids are numbers."""
 EXIT_STATUS_SECONDS = 0.5
 """Seconds in which the exit status of a program must be known when its output has ended."""
 

@@ -15,11 +15,11 @@ from reference_server.model.answer import TransportError
 from reference_server.model.http_reading import Body, Head, body_of, malformed_answer, read_head
 
 KEEP_ALIVE_SECONDS = 30.0
-"""How long an idle connection may be used again."""
+"""Maximum idle time after which a connection may be used again."""
 MAX_WAITING_BYTES = 1 << 18
 """Bytes that wait to be read, above which nothing more is received."""
 ATTEMPT_SECONDS = 0.25
-"""How long one address of a host may take before the next one is tried as well."""
+"""Time that one address of a host may take before the next one is tried as well."""
 _ADDRESS = re.compile(
     r"http://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?(/[\w./~-]*)?", re.A
 )

@@ -16,7 +16,7 @@ from reference_server.model.secrets import Secrets
 from reference_server.rejected import Rejects
 
 Phase = Literal["request", "stream"]
-"""When a call failed: before the answer began, or while it streamed. Each has its own retries."""
+"""Phase in which a call failed: before the answer began, or in its stream. Each has own retries."""
 
 MESSAGE_LIMIT = 200
 DETAILS_LIMIT = 2000

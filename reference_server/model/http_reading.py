@@ -24,7 +24,7 @@ class Head(NamedTuple):
     status: int
     headers: Mapping[str, str]
     keeps_open: bool
-    """Whether the connection may be used again when the body was read."""
+    """True if the connection may be used again after the body."""
 
 
 def malformed_answer(words: str) -> TransportError:

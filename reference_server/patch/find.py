@@ -18,7 +18,7 @@ FORMS: tuple[Callable[[str], str], ...] = (
     str.rstrip,
     lambda line: " ".join(line.split()),
 )
-"""What lines are compared as, one after the other."""
+"""Forms in which lines are compared, from the strictest to the loosest."""
 MAX_SEARCHED_BYTES = 1 << 30
 """Bytes that are searched for one text: a second or two; ordinary patches need far fewer."""
 _WIDTH = 4

@@ -21,7 +21,7 @@ Fields = dict[str, Any]
 ABORTED = "aborted: the server ended"
 """The output, for the model, of a call that its server did not live to answer."""
 _CALL, _OUTPUT = "_call", "_call_output"
-"""How the types end of calls that have a `call_id`, and of their outputs."""
+"""Type suffixes of calls that have a `call_id`, and of their outputs."""
 _ENDED = "the server ended"
 
 

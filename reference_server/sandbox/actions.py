@@ -76,7 +76,7 @@ DOES_MORE: dict[str, Callable[[list[str]], bool]] = {
     "sort": lambda rest: any(re.match(r"-[A-Za-z]*[oT]|--[oct]", one) for one in rest),
     "tree": lambda rest: any(re.match(r"-[A-Za-z]*[oRH]|--o", one) for one in rest),
 }
-"""Whether a program's arguments have it write or run something."""
+"""Checks by program: True if the arguments make it write or run something."""
 MAX_COMMAND_CHARACTERS = 8192
 """Characters of the longest command that is parsed."""
 MAX_ACTIONS = 64

@@ -40,7 +40,7 @@ ALWAYS = frozenset(_ALWAYS.split())
 """Programs that only read, whatever their options."""
 _FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
 JOINS = frozenset({"", "|", "&&", "||", ";"})
-"""What may join commands; not `&`, which leaves one running."""
+"""Operators that may join commands; not `&`, which leaves one running."""
 _FIND_ACTS = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from")
 _LINES = re.compile(r"(?:[0-9]+|[0-9]+,(?:[0-9]+|\$))p")
 _COUNTS = re.compile(r"%[^%A-Za-z]*[hlqLjzt]*n")

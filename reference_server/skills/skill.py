@@ -10,7 +10,7 @@ from harness.protocol.wire.skills import SkillInterface
 
 SKILL_FILE = "SKILL.md"
 Scope = Literal["repo", "user", "system"]
-"""Where a skill was found."""
+"""Kind of place in which a skill was found."""
 
 
 @dataclass(frozen=True, slots=True)

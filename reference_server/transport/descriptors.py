@@ -67,7 +67,7 @@ class Descriptors:
         self.amount_read = 0
         """Bytes written so far."""
         self.midway = False
-        """Whether a write was cancelled in the middle: what would come next is out of place."""
+        """True once a write was cancelled in the middle: further output would be out of place."""
         if _is_pipe_like(output_fd):
             os.set_blocking(output_fd, False)
 

@@ -38,7 +38,7 @@ class Client:
             raise ValueError("the process was started without pipes")
         self.pid = process.pid
         self.spawned = spawned
-        """When the process was about to be made, on the clock of `monotonic`."""
+        """Time just before the process was made, on the clock of `monotonic`."""
         self._input = process.stdin.fileno()
         self._output = process.stdout.fileno()
         self._poll = select.poll()

@@ -27,7 +27,7 @@ ARGUMENTS = (
     *("--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.cli.plugin"),
     *("-p", "no:doctest", "--assert=plain", "-o", "python_files="),
 )
-"""As `harness run` has them (commands/run_options), without workers: one process does it all."""
+"""The options of `harness run` (commands/run_options), without workers: one process does it all."""
 
 
 class Sampler:

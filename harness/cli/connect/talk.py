@@ -90,7 +90,7 @@ class Talk:
         self.thread = ""
         self.findings: list[tuple[Row, str]] = []
         self.ended_unasked = False
-        """Whether the server ended or closed the connection by itself."""
+        """True once the server ended, or closed the connection, by itself."""
         self._has_ended = False
         self._turns: dict[str, str] = {}
         self._judge = Judge(judging.book, recorder.trace, judging.rules.values())

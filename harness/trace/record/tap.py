@@ -114,7 +114,7 @@ class ProgramTap(Tap):
         super().__init__(file, masker, connection)
         self._input = bytearray()
         self.input_written = False
-        """Whether the input, or a part of it, has been recorded."""
+        """True once the input, or a part of it, has been recorded."""
 
     def _write(self, raw: bytes, direction: Direction, damage: Damage | None) -> None:
         if direction is Direction.TO_TARGET:

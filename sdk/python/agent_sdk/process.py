@@ -49,7 +49,7 @@ class Process:
         self._cut = False
         self._timer: asyncio.TimerHandle | None = None
         self.done = False
-        """Whether nothing is left of it."""
+        """True once the process and its descendants are gone."""
         for pipe in (child.stdin, child.stdout, child.stderr):
             os.set_blocking(pipe.fileno(), False)
         _unfinished.add(self)

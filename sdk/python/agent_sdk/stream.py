@@ -61,7 +61,7 @@ class RunStreamedResult:
         self._last: ThreadEvent | None = None
         self._begun = False
         self.closed = False
-        """Whether there are no more events."""
+        """True once there are no more events."""
         self._advancing = False
         self._unsubscribe: Callable[[], None] = _do_nothing
         self._exited = False
