@@ -11,7 +11,7 @@ TURN = "reference_server.engine.turn:ActiveTurn"
 SHELL = "reference_server.engine.tools.shell:_CommandRun"
 PATCH = "reference_server.engine.tools.patch:_PatchRun"
 Strike = Callable[[Any], None]
-"""What is done; it is given the thread."""
+"""A change of the server's state; its argument is the thread."""
 
 
 def turn_begins(strike: Strike) -> None:
@@ -69,7 +69,7 @@ def client_declines(strike: Strike) -> None:
 
 
 def in_all_threads(change: Strike) -> Strike:
-    """What is done to every thread of the server whenever it would be done to one."""
+    """Return a change that applies `change` to every thread of the server."""
     threads: list[Any] = []
 
     def remember(original: Any) -> Any:

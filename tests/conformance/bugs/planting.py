@@ -1,7 +1,7 @@
-"""How a bug is put into the reference server: code replaced, messages edited on their way.
+"""Tools that plant a bug in the reference server: replace code, edit messages on their way.
 
-Each tool raises where there is nothing to spoil, so that a renamed function cannot turn a bug into
-a server without one.
+Each tool raises if it finds nothing to change, so that a renamed function cannot turn a bug into
+a correct server.
 """
 
 from __future__ import annotations

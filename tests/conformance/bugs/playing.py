@@ -73,7 +73,7 @@ def _play_until_told(session: WorkerSession, loaded: Loaded, red: str) -> Scenar
 
 
 def told(outcome: ScenarioOutcome) -> list[str]:
-    """What a play tells of a server: rules that were broken, INFO aside, and findings."""
+    """Return the broken rules, INFO aside, and the findings of a play."""
     rules = {
         row.rule
         for row in outcome.rows
@@ -83,7 +83,7 @@ def told(outcome: ScenarioOutcome) -> list[str]:
 
 
 def tells(outcome: ScenarioOutcome, red: str) -> bool:
-    """Whether `red` is among it: a rule, or a finding with a piece of its message."""
+    """Return True if `red` was reported: a rule, or a finding with a part of its message."""
     name, _, piece = red.partition(": ")
     if not piece:
         return name in told(outcome)

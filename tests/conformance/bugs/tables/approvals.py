@@ -192,7 +192,7 @@ def a_decision_that_is_not_known_ends_the_server() -> None:
 
 @bug(reds={"approvals/answer-to-nothing": "scenario.expectation: made.txt exists"})
 def any_answer_is_for_the_open_question() -> None:
-    """Whatever the id of an answer is, it is taken for that of the question that is open."""
+    """An answer with any id is taken as the answer to the first open question."""
 
     def take(original: Any) -> Any:
         def changed(asks: Any, request_id: Any, answer: Message, sender: Any) -> None:

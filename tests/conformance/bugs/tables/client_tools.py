@@ -71,7 +71,7 @@ def what_a_clients_tool_gave_once_it_gives_again() -> None:
 
 @bug(reds={"tools/dynamic/next-turn": "scenario.expectation: wanted to dynamic_call"})
 def a_clients_tools_are_for_one_turn() -> None:
-    """What a client brought is offered to the model in the first turn alone."""
+    """The tools of a client are offered to the model in the first turn only."""
 
     def offers(original: Any) -> Any:
         def fewer(calls: Any) -> Any:

@@ -20,7 +20,7 @@ END = "turn/completed"
 
 
 def _is_read(message: Message) -> bool:
-    """Whether a message answers a thread/read."""
+    """Return True if a message answers a thread/read."""
     result = message.get("result", {})
     return "thread" in result and "model" not in result
 
@@ -70,7 +70,7 @@ def of_two_equal_ids_one_is_answered() -> None:
     }
 )
 def what_a_client_accepts_is_declined() -> None:
-    """Where a thread has several clients, what one of them accepts ends as declined."""
+    """An item that one of several clients accepts ends as declined."""
 
     def change(moment: str, item: Message) -> None:
         if moment == "completed":
@@ -82,7 +82,7 @@ def what_a_client_accepts_is_declined() -> None:
 
 @bug(reds={"clients/declined-by-either": "clients.answer-carried-out"})
 def what_a_client_declines_is_completed() -> None:
-    """Where a thread has several clients, what one of them declines ends as completed."""
+    """An item that one of several clients declines ends as completed."""
 
     def change(moment: str, item: Message) -> None:
         if moment == "completed":
@@ -147,7 +147,7 @@ def who_comes_second_is_not_answered() -> None:
     }
 )
 def a_turn_has_no_end_once_a_client_left() -> None:
-    """Who stays is not told the end of a turn in which another client has left."""
+    """The end of a turn is not reported to the remaining clients if another one left during it."""
     left: list[str] = []
 
     def receive(method: str, message: Message) -> Message:
@@ -204,7 +204,7 @@ def a_thread_that_nobody_follows_runs_a_turn_unheard() -> None:
 
 @bug(reds={"clients/archived-by-another": "archive.told", "clients/named-by-another": "name.told"})
 def what_another_client_does_is_not_told() -> None:
-    """That a thread was archived or named is told to nobody."""
+    """The archiving or naming of a thread is not reported to any client."""
 
     def edit(_: int, message: Message) -> list[Message]:
         news = message.get("method") in ("thread/archived", "thread/name/updated")

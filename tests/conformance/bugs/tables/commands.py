@@ -31,7 +31,7 @@ def finished(change: Any) -> None:
 
 @bug(reds={"commands/exit-code": "scenario.expectation: exitCode"})
 def a_failed_command_exits_with_one() -> None:
-    """Whatever a failed command's exit code is, 1 is told."""
+    """The exit code of every failed command is reported as 1."""
 
     def flatten(_: str, item: Message) -> None:
         if item.get("exitCode"):
@@ -170,7 +170,7 @@ def much_output_is_too_much() -> None:
 
 @bug(reds={"commands/streamed-late": "delta.both-streams"})
 def stderr_is_not_streamed() -> None:
-    """What a command prints on stderr is in its item, and in no delta."""
+    """The stderr of a command is in its item, but not in a delta."""
 
     def edit(method: str, message: Message) -> list[Message]:
         if method == "item/commandExecution/outputDelta":
@@ -237,7 +237,7 @@ def an_interrupted_command_is_asked_to_end() -> None:
 
 @bug(reds={"commands/child-left-behind": "scenario.timeout: wait"})
 def a_command_is_over_when_all_that_it_started_is() -> None:
-    """What a command left behind is waited for."""
+    """The end of a command is delayed until its background processes end."""
 
     def last_word(_: Any) -> Any:
         async def wait(running: Any, account: Any) -> None:

@@ -52,7 +52,7 @@ def a_history_may_grow_as_it_likes() -> None:
 
 @bug(reds={"compaction/automatic-cut-off": "scenario.expectation: contains 'Half a summary'"})
 def half_a_summary_is_kept() -> None:
-    """What was said of a summary that was cut off is told to the model."""
+    """The first half of a summary that was cut off is sent to the model."""
 
     def summarise(original: Any) -> Any:
         async def kept(turn: Any, old: list[Message]) -> Any:

@@ -124,7 +124,7 @@ def what_is_read_has_another_id() -> None:
 
 @bug(reds={"language/restart": "scenario.expectation: thread/read was answered by an error"})
 def a_restart_forgets_all_threads() -> None:
-    """What was stored is gone when the server is started again."""
+    """All stored threads are deleted when the server is started again."""
 
     def recover(original: Any) -> Any:
         def changed(home: Any) -> None:

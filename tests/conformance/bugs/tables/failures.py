@@ -121,7 +121,7 @@ def a_failed_turn_has_no_error() -> None:
     }
 )
 def a_model_that_was_not_reached_is_gone_for_good() -> None:
-    """Where no connection could be made once, every turn fails from then on."""
+    """Every turn fails after the first connection to the model that could not be made."""
     refused: list[Any] = []
 
     def call(original: Any) -> Any:
@@ -193,7 +193,7 @@ def an_answer_that_is_complete_is_asked_for_again() -> None:
     }
 )
 def a_call_is_carried_out_before_its_end() -> None:
-    """What has come of a call's text when its stream is cut is carried out."""
+    """A call is carried out with partial arguments after its stream was cut."""
     begun: dict[int, Message] = {}
 
     def read(original: Any) -> Any:
@@ -339,7 +339,7 @@ def an_unknown_event_ends_the_server() -> None:
 
 @bug(reds={"failures/not-a-stream": ENDED})
 def a_page_is_an_answer() -> None:
-    """What is no stream of events counts as an answer of nothing."""
+    """An answer that is not a stream of events counts as an empty answer."""
     swallowed("no stream of events")
 
 
@@ -351,7 +351,7 @@ def too_early_is_no_failure() -> None:
 
 @bug(reds={"failures/nothing-half": "scenario.expectation: does not contain 'look about'"})
 def a_retry_asks_for_nothing() -> None:
-    """Where the model is asked again it is not told what the user had said."""
+    """A retry of a call of the model lacks the user's message."""
 
     def ask(original: Any) -> Any:
         async def changed(turn: Any, body: Any, *shows: Any) -> Any:
@@ -431,7 +431,7 @@ def a_day_is_waited_for() -> None:
     }
 )
 def a_pause_that_is_no_number_is_without_end() -> None:
-    """Where a model asks for patience in other words than seconds, its turn waits and waits."""
+    """A turn waits without end if the model's Retry-After is not a number of seconds."""
 
     def read(original: Any) -> Any:
         def changed(headers: Any) -> float | None:

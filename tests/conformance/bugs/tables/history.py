@@ -170,7 +170,7 @@ def half_a_message_is_shown_empty() -> None:
 
 @bug(reds={"threads/attach/during-a-command": "attach.no-duplicate"})
 def who_resumes_a_thread_is_told_again() -> None:
-    """What ended before thread/resume is told once more after its answer."""
+    """Items that ended before thread/resume are reported again after its answer."""
     ended: list[Message] = []
 
     def edit(kind: str, message: Message) -> list[Message]:

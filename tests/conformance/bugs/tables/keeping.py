@@ -87,7 +87,7 @@ def what_is_archived_is_listed_as_before() -> None:
 
 @bug(reds={"threads/fork": "scenario.expectation: call 3 is not in the script"}, server="keeper")
 def a_fork_and_its_thread_share_their_history() -> None:
-    """What is said in a fork is told to the model in its thread, too."""
+    """A message in a fork is sent to the model in the original thread, too."""
     instead(f"{KEEPER}.copied", lambda keeper, thread: (thread.turns, thread.history))
 
 

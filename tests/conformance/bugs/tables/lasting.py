@@ -24,7 +24,7 @@ FOLDER = "scenario.expectation: sub/made.txt"
 
 
 def overridden(column: str) -> dict[str, str]:
-    """What tells that overrides did not hold in a column of their table."""
+    """Return the findings that show lost overrides, by scenario, in one column of their table."""
     return {f"{OVERRIDES}/model/{column}": MODEL, f"{OVERRIDES}/cwd/{column}": FOLDER}
 
 
@@ -82,7 +82,7 @@ def a_failure_takes_overrides_back() -> None:
 
 @bug(reds=overridden("after-retry"))
 def a_retry_takes_overrides_back() -> None:
-    """When the model was cut off, the thread is as it was started."""
+    """A retry after a cut stream resets the thread to the settings of its start."""
     forgetting(model_is_asked_again)
 
 
@@ -93,7 +93,7 @@ def a_retry_takes_overrides_back() -> None:
     }
 )
 def the_first_override_stays() -> None:
-    """What a later turn sets counts for that turn, and then the first override again."""
+    """A second override counts for its own turn only; then the first one counts again."""
     first: dict[str, Any] = {}
 
     def settings(original: Any) -> Any:
@@ -110,7 +110,7 @@ def the_first_override_stays() -> None:
 
 
 def shared_settings(names: tuple[str, ...]) -> None:
-    """What one turn sets is set for the turns of all threads."""
+    """Share the settings of one turn with the turns of all threads."""
     given: dict[str, Any] = {}
 
     def settings(original: Any) -> Any:
@@ -157,7 +157,7 @@ def a_policy_is_of_all_threads() -> None:
     }
 )
 def a_retry_takes_policies_back() -> None:
-    """When the model was cut off, the turn goes on under the policies of its thread."""
+    """A retry after a cut stream goes on under the policies of the thread."""
     forgetting(model_is_asked_again)
 
 
@@ -233,7 +233,7 @@ def a_schema_is_of_all_threads() -> None:
 
 @bug(reds={f"{SCHEMA}/after-retry": "scenario.expectation: does not ask for the output schema"})
 def a_retry_forgets_the_schema() -> None:
-    """When the model was cut off, it is asked again without the schema."""
+    """A retry after a cut stream is sent without the output schema."""
 
     def tell(original: Any) -> Any:
         def changed(turn: Any, *about: Any) -> None:
@@ -252,7 +252,7 @@ ASKED_AGAIN = "scenario.expectation: made.txt"
 
 
 def granted(column: str) -> dict[str, str]:
-    """What tells that approvals did not hold in a column of their table."""
+    """Return the findings that show lost approvals, by scenario, in one column of their table."""
     return {f"{GRANTED}/{row}/{column}": ASKED_AGAIN for row in ("for-session", "by-rule")}
 
 
@@ -264,7 +264,7 @@ def unapproved(when: Any, *about: Any) -> None:
 
 
 def approve_only(holds: Any) -> None:
-    """What was approved for longer counts only where `holds` says so when it is asked."""
+    """Make approvals for longer count only while `holds` returns true."""
 
     def has(original: Any) -> Any:
         return lambda consents, *about, **more: original(consents, *about, **more) and holds()
@@ -284,7 +284,7 @@ def approve_only(holds: Any) -> None:
 
 @bug(reds=granted("same-turn"))
 def an_approval_for_longer_counts_once_more() -> None:
-    """What was approved for longer is asked about when it comes a third time."""
+    """A command approved for longer needs an approval again the third time."""
     uses = Counter[str]()
 
     def holds() -> bool:
@@ -296,13 +296,13 @@ def an_approval_for_longer_counts_once_more() -> None:
 
 @bug(reds=granted("next-turn"))
 def an_approval_for_longer_ends_with_its_turn() -> None:
-    """What was approved for longer is asked about in the next turn."""
+    """A command approved for longer needs an approval again in the next turn."""
     unapproved(turn_ends, "completed")
 
 
 @bug(reds=granted("third-turn"))
 def an_approval_for_longer_ends_after_two_turns() -> None:
-    """What was approved for longer is asked about in the third turn."""
+    """A command approved for longer needs an approval again in the third turn."""
     ended: list[bool] = []
     turn_ends("completed", lambda _: ended.append(True))
     approve_only(lambda: len(ended) < 2)
@@ -310,7 +310,7 @@ def an_approval_for_longer_ends_after_two_turns() -> None:
 
 @bug(reds=granted("after-decline"))
 def a_decline_ends_other_approvals() -> None:
-    """Whoever declines one command is asked about all again."""
+    """A declined command revokes all approvals for longer."""
     unapproved(client_declines)
 
 
@@ -328,7 +328,7 @@ def a_failure_ends_approvals() -> None:
 
 @bug(reds=granted("after-retry"))
 def a_retry_ends_approvals() -> None:
-    """When the model was cut off, everything is asked about again."""
+    """A retry after a cut stream revokes all approvals for longer."""
     unapproved(model_is_asked_again)
 
 
@@ -365,7 +365,7 @@ def a_failure_clears_the_history() -> None:
 
 @bug(reds={f"{HISTORY}/after-retry": UNTOLD})
 def a_retry_tells_the_last_words_alone() -> None:
-    """When the model was cut off, it is told the user's last words and nothing before them."""
+    """A retry after a cut stream contains only the user's last message."""
 
     def forget(thread: Any) -> None:
         del thread.history[:-1]
@@ -431,7 +431,7 @@ def what_was_added_is_forgotten_with_its_turn() -> None:
 
 @bug(reds={f"{STEERED}/second-time": "steer.input-arrives"})
 def input_is_added_to_one_turn_only() -> None:
-    """What is added to a second turn is accepted, and the model never hears it."""
+    """Input added to a second turn is accepted, but never sent to the model."""
     heard: list[bool] = []
 
     def join(original: Any) -> Any:
@@ -448,13 +448,13 @@ def input_is_added_to_one_turn_only() -> None:
 
 @bug(reds={f"{STEERED}/after-retry": UNTOLD})
 def a_retry_lets_what_was_added_go() -> None:
-    """When the model was cut off, it is asked again without what was added."""
+    """A retry after a cut stream lacks the input that was added to the turn."""
     model_is_asked_again(unhear)
 
 
 @bug(reds={f"{STEERED}/other-thread": "scenario.expectation: its input contains 'and-this-too'"})
 def what_is_added_is_added_to_all_threads() -> None:
-    """What is added to the turn of one thread is told to the model in another."""
+    """Input added to the turn of one thread is sent to the model in another."""
     added: list[Message] = []
 
     def hear(thread: Any) -> None:

@@ -26,12 +26,12 @@ Act = Callable[[], object]
 
 
 def declined(column: str, red: str = MADE) -> dict[str, str]:
-    """What tells that something declined was done, in a column of their table."""
+    """Return the findings that show ignored declines, by scenario, in one table column."""
     return {f"{DECLINED}/{row}/{column}": red for row in ("command", "file-change")}
 
 
 def putting_off(acts: list[Act]) -> None:
-    """Whatever is declined waits in a list, to be done after all."""
+    """Append each declined action to `acts`, to be carried out later."""
 
     def denied(original: Any) -> Any:
         def changed(run: Any, decision: Any) -> Any:
@@ -70,7 +70,7 @@ def do_all(acts: list[Act]) -> None:
 
 @bug(reds=declined("same-turn"))
 def an_accept_brings_what_was_declined_before() -> None:
-    """When something is accepted, what was declined before it is done too."""
+    """An accept also carries out the actions that were declined before it."""
     acts: list[Act] = []
     putting_off(acts)
 
@@ -84,7 +84,7 @@ def an_accept_brings_what_was_declined_before() -> None:
 
 @bug(reds=declined("next-turn"))
 def a_decline_holds_for_its_turn_only() -> None:
-    """What was declined is done as the next turn begins."""
+    """A declined action is carried out when the next turn begins."""
     acts: list[Act] = []
     putting_off(acts)
     turn_begins(lambda _: do_all(acts))
@@ -92,7 +92,7 @@ def a_decline_holds_for_its_turn_only() -> None:
 
 @bug(reds=declined("after-interrupt"))
 def an_interrupt_brings_what_was_declined() -> None:
-    """What was declined is done when its turn is interrupted."""
+    """A declined action is carried out when its turn is interrupted."""
     acts: list[Act] = []
     putting_off(acts)
     turn_ends("interrupted", lambda _: do_all(acts))
@@ -100,7 +100,7 @@ def an_interrupt_brings_what_was_declined() -> None:
 
 @bug(reds=declined("after-retry"))
 def a_retry_brings_what_was_declined() -> None:
-    """What was declined is done when the model was cut off and is asked again."""
+    """A declined action is carried out when the model was cut off and is called again."""
     acts: list[Act] = []
     putting_off(acts)
     model_is_asked_again(lambda _: do_all(acts))
@@ -108,7 +108,7 @@ def a_retry_brings_what_was_declined() -> None:
 
 @bug(reds=declined("after-restart"))
 def the_end_of_the_server_brings_what_was_declined() -> None:
-    """What was declined is done when the server ends."""
+    """A declined action is carried out when the server ends."""
     acts: list[Act] = []
     putting_off(acts)
     atexit.register(do_all, acts)
@@ -116,7 +116,7 @@ def the_end_of_the_server_brings_what_was_declined() -> None:
 
 @bug(reds=declined("asked-again", "scenario.expectation: none of 2 accepted outcomes"))
 def what_was_declined_is_done_with_its_namesake() -> None:
-    """When the same is accepted later, it is done a second time for the first question."""
+    """A declined action is carried out at the end of the turn in which its like was accepted."""
     acts: list[Act] = []
     putting_off(acts)
     turn_ends("completed", lambda _: do_all(acts) if _is_second() else None)
@@ -129,7 +129,7 @@ def what_was_declined_is_done_with_its_namesake() -> None:
 
 @bug(reds=declined("other-thread"))
 def an_answer_is_for_all_open_questions() -> None:
-    """Whatever question an answer names, it answers all that are open."""
+    """An answer to one question answers all open questions."""
 
     def take(original: Any) -> Any:
         def changed(asks: Any, request_id: Any, answer: Any, sender: Any) -> None:
@@ -145,7 +145,7 @@ QUESTIONS = "lasting/questions"
 
 
 def questions(column: str, red: str) -> dict[str, str]:
-    """What tells that a question did not stay open, in a column of their table."""
+    """Return the findings that show a lost question, by scenario, in one column of their table."""
     return {f"{QUESTIONS}/{row}/{column}": red for row in ("command", "file-change")}
 
 
@@ -215,7 +215,7 @@ FIRST = "scenario.expectation: the tool output contains 'one-first'"
 
 
 def one_buffer(more: Callable[[list[str]], None]) -> None:
-    """What commands print is kept in one buffer, which the model is told whole."""
+    """Keep the output of all commands in one buffer, which is sent to the model whole."""
     buffer: list[str] = []
 
     def output(original: Any) -> Any:
@@ -271,7 +271,7 @@ def the_output_of_a_command_is_never_cleared() -> None:
 
 @bug(reds={f"{OUTPUTS}/after-decline": FIRST})
 def a_declined_command_is_tried_out() -> None:
-    """What a declined command would print is told with the next one."""
+    """A declined command is run, and its output is sent to the model with that of the next one."""
 
     def try_out(buffer: list[str]) -> None:
         def denied(original: Any) -> Any:
@@ -448,7 +448,7 @@ USAGE = "turn.usage-told"
 
 @bug(reds={"lasting/usage/second-time": USAGE})
 def usage_is_told_once() -> None:
-    """What a turn costs is told for the first turn of a thread only."""
+    """The token usage is reported for the first turn of a thread only."""
     told = Counter[str]()
 
     def again(params: Message) -> bool:

@@ -74,7 +74,7 @@ def the_first_progress_ends_the_call() -> None:
 
 @bug(reds={"tools/mcp/progress": "scenario.timeout: item/mcpToolCall/progress"})
 def progress_of_mcp_tools_is_not_told() -> None:
-    """What a tool tells of its progress stays with the server."""
+    """The progress of an MCP tool is not reported."""
     untold("item/mcpToolCall/progress")
 
 

@@ -51,7 +51,7 @@ def a_project_with_skills_hides_those_of_the_user() -> None:
 
 @bug(reds={"skills/extra-roots": "skills.own-directory"})
 def extra_roots_are_for_all() -> None:
-    """What is to be scanned for one directory is scanned for every one."""
+    """Extra roots of one directory are scanned for every directory."""
 
     def entries(original: Any) -> Any:
         async def shared(library: Any, cwds: Any, extra: Any, **how: Any) -> Any:
@@ -156,7 +156,7 @@ def a_skill_that_nobody_has_is_refused() -> None:
 
 @bug(reds={"skills/turn-after-turn": "user-message.echo"})
 def a_name_makes_way_for_the_skill() -> None:
-    """What is shown of an input has a skill's words in the place of its name."""
+    """The user's message is shown with a skill's text instead of its name."""
 
     def shown(_: str, item: Message) -> None:
         for part in item["content"]:

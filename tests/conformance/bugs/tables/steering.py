@@ -48,7 +48,7 @@ def what_is_added_while_the_last_message_streams_is_dropped() -> None:
 
 @bug(reds={"steering/before-a-retry": "steer.input-arrives"})
 def what_is_added_in_a_pause_is_forgotten() -> None:
-    """What is added to a turn that tries again is granted, and never heard of."""
+    """Input added during the pause before a retry is accepted, but never sent to the model."""
 
     def tell(original: Any) -> Any:
         def changed(turn: Any, *failure: Any) -> None:
@@ -72,7 +72,7 @@ def what_is_added_in_a_pause_is_forgotten() -> None:
 
 @bug(reds={"steering/during-a-command": "steer.input-arrives"})
 def what_is_added_while_a_command_runs_is_forgotten() -> None:
-    """When a command has ended, what was added while it ran is gone."""
+    """Input added while a command runs is lost when the command ends."""
 
     def carry_out(original: Any) -> Any:
         async def changed(toolbox: Any, call: Any, scene: Any, *other: Any) -> Message:
@@ -135,7 +135,7 @@ def the_expected_turn_is_not_looked_at() -> None:
 
 @bug(reds={"steering/right-after-the-start": "steer.input-arrives"})
 def what_is_added_before_the_first_item_is_forgotten() -> None:
-    """What is added as soon as the turn was answered is granted, and never heard of."""
+    """Input added right after the answer to turn/start is accepted, but never sent to the model."""
 
     def accept(original: Any) -> Any:
         def changed(steering: Any, *given: Any) -> Any:

@@ -110,7 +110,7 @@ def what_is_refused_is_refused_in_silence() -> None:
     }
 )
 def a_turn_is_waited_for_for_ever() -> None:
-    """What would end a turn waits for its end, which does not come."""
+    """A request that would end a turn waits forever for its end."""
 
     async def never(thread: Any) -> None:
         await anyio.sleep_forever()
@@ -196,7 +196,7 @@ def the_last_of_a_page_is_lost() -> None:
 
 @bug(reds={"threads/ephemeral": "ephemeral.not-stored"})
 def an_ephemeral_thread_is_put_down_all_the_same() -> None:
-    """What is recorded of an ephemeral thread is written to a file."""
+    """The records of an ephemeral thread are written to a file."""
 
     def keep(original: Any) -> Any:
         def changed(recorder: Any, record: Any) -> None:

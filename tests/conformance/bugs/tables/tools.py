@@ -145,7 +145,7 @@ def _is_image(params: Message) -> bool:
     }
 )
 def added_input_waits_for_the_next_turn() -> None:
-    """What is added to a running turn is kept, and the model hears it with the next turn."""
+    """Input added to a running turn is sent to the model only in the next turn."""
 
     def waiting(_: Any) -> Any:
         return property(lambda steering: False)
