@@ -1,4 +1,4 @@
-"""Which duties a fault of a client breaks, on the trace of a client that keeps all.
+"""Duties that each fault of a client breaks, on the trace of a client that keeps all of them.
 
 `python -m tests.clients.duty_matrix` writes fixtures/duties.yaml, to be read; a test compares.
 """
@@ -26,7 +26,7 @@ HEADER = """\
 
 
 def rows(trace: Trace) -> list[Row]:
-    """What the duties say of a trace."""
+    """Judge a trace by the duties and return the rows."""
     return judge(load_book(), trace, client_rules().values())
 
 

@@ -64,7 +64,7 @@ def test_a_duty_binds_clients_and_says_what_it_judges(duty: str) -> None:
 
 
 def test_no_requirement_that_binds_clients_alone_is_left_to_the_harness() -> None:
-    """What the harness watches over in its own messages, it asks of every client."""
+    """Each rule that the harness keeps in its own messages is also a duty of clients."""
     left = [
         row.id
         for row in BOOK.requirements

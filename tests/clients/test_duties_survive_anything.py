@@ -1,4 +1,4 @@
-"""Whatever a client writes, no duty breaks down: it judges, or it holds its peace."""
+"""Duties stay robust against anything that a client writes: they judge or abstain, never raise."""
 
 import json
 from typing import Any

@@ -15,7 +15,7 @@ def fault_of(change: Change | StoredOnly, given: Condition | None = None) -> Fau
 
 @dataclass
 class Fed:
-    """What each frame let pass, what came at the end, and how many were held after each frame."""
+    """Frames that passed at each step and at the end, and the number held after each frame."""
 
     steps: list[list[Frame]] = field(default_factory=list[list[Frame]])
     rest: list[Frame] = field(default_factory=list[Frame])

@@ -87,7 +87,7 @@ async def test_held_lines_come_before_the_end(faulty: Make, far: Far) -> None:
 async def test_a_message_of_the_client_lets_a_held_one_of_the_server_go(
     faulty: Make, far: Far
 ) -> None:
-    """Whoever waits for the server then gets it, though the server says nothing more."""
+    """A client that waits for the message gets it, though the server sends nothing more."""
     near = faulty(late("a", "r"))
     await far.send(A + b"\n" + B + b"\n")
     assert await received(near, 1) == [B]

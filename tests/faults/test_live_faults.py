@@ -133,7 +133,7 @@ def test_a_stream_without_marks_does_what_the_stored_form_does(fault: Fault) -> 
 
 @pytest.mark.parametrize("fault", STREAMS, ids=lambda fault: fault.id)
 def test_nothing_waits_for_the_end_or_for_the_client(fault: Fault) -> None:
-    """What a client answers must have reached it: else a live conversation would stand still."""
+    """A message that the client answers must not be held: else a live conversation would stop."""
     trace = of_one_client(fault)
     fed = feed(fault, trace)
     assert fed.rest == []

@@ -1,4 +1,4 @@
-"""What can come of a fault: killed, survived, masked, not applied."""
+"""Outcomes of a fault: killed, survived, masked, not applied."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""What faults do with a frame that they picked."""
+"""Effects of faults on the frames that they pick."""
 
 import pytest
 

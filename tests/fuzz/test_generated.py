@@ -1,4 +1,4 @@
-"""What is generated, without a server: right where it says so, wrong often enough, every method."""
+"""Generated requests, without a server: valid where they claim it, often invalid, every method."""
 
 import json
 from typing import Any

@@ -144,7 +144,7 @@ def test_a_session_is_shrunk_to_what_matters(seed: int, at_once: int) -> None:
     tried: list[Json] = []
 
     def fails(candidates: list[Json]) -> list[FailurePoint | None]:
-        """As of a server that goes wrong at the second turn."""
+        """Fail as if the server failed at the second turn."""
         tried.extend(candidates)
         return begun(candidates, lambda one: methods_of(one).count("start_turn") >= 2)
 
@@ -180,7 +180,7 @@ def test_steps_within_a_turn_are_dropped_at_once() -> None:
     tries = 0
 
     def ends(one: Json) -> bool:
-        """As of a server on which it shows at the end of the turn, which each question holds up."""
+        """Return True if the failure would show: a turn is awaited, each question is answered."""
         nonlocal tries
         tries += 1
         held = repr(one.get("model")).count("'run'") > methods_of(one).count("answer")
@@ -215,7 +215,7 @@ def test_a_fork_and_a_second_client_are_left_out_where_they_do_not_matter() -> N
     }
 
     def wrong(one: Json) -> bool:
-        """As of a server that goes wrong when two turns are followed by a rollback."""
+        """Return True if two turns are followed by a rollback."""
         kinds = methods_of(one)
         return kinds.count("start_turn") == 2 and kinds[-2:] == ["wait", "thread/rollback"]
 
@@ -234,7 +234,7 @@ def test_steps_that_were_not_begun_are_left_out_untried() -> None:
     tried: list[Json] = []
 
     def fails(candidates: list[Json]) -> list[FailurePoint | None]:
-        """As of a server with which no script comes beyond the second step."""
+        """Fail as if the server ended every script at the second step."""
         tried.extend(candidates)
         first = methods_of(document)[:2]
         return [FailurePoint(2) if methods_of(one)[:2] == first else None for one in candidates]
@@ -250,7 +250,7 @@ def test_steps_after_the_one_at_which_it_showed_are_left_out_again_and_again() -
     tried: list[Json] = []
 
     def fails(candidates: list[Json]) -> list[FailurePoint | None]:
-        """As of a server that goes wrong at the fifth step, whatever comes later."""
+        """Fail as if the server failed at the fifth step, independent of the steps after it."""
         tried.extend(candidates)
         found = [one["client"] for one in candidates]
         return [
@@ -268,7 +268,7 @@ def test_early_steps_are_dropped_first() -> None:
     tried: list[Json] = []
 
     def fails(candidates: list[Json]) -> list[FailurePoint | None]:
-        """As of a server that goes wrong at the last step but one."""
+        """Fail as if the server failed at the last step but one."""
         tried.extend(candidates)
         return begun(candidates, lambda one: steps[38] in one["client"])
 

@@ -23,7 +23,7 @@ DOCUMENTS: list[dict[str, Any]] = [{"title": str(number)} for number in range(7)
 
 
 class OneBench:
-    """As much of a bench as a lane uses; it notes what is played and how often it begins anew."""
+    """Stub of a bench for one lane; it records what is played and how often it starts anew."""
 
     def __init__(self, *, works: bool = True) -> None:
         self.works = works

@@ -1,4 +1,4 @@
-"""What is seen of generated sessions in hand-made conversations, and what is left open."""
+"""Checks of generated sessions on hand-made conversations, and the cases that they leave open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.rules.traces import THREAD, Talk, command, thread_object, turn_object
 
 @dataclass
 class OfTrace:
-    """As much of a run as is looked at."""
+    """Stub of a run with the parts that the checks read."""
 
     trace: Trace
     cast: Cast = field(default_factory=lambda: Cast(threads={"t": THREAD}))

@@ -86,7 +86,7 @@ class Client(RuleBasedStateMachine):
         return self._portal.call(self.stage.request, method, params)
 
     def running(self, alias: str) -> bool:
-        """Whether a turn of the thread was started whose end has not come."""
+        """Return True if a turn of the thread has started and its end has not come."""
         done = [
             dig(frame.params, "turn", "id")
             for frame in self.stage.frames

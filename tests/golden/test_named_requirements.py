@@ -13,7 +13,7 @@ BOOK = load_book()
 
 
 def unnamed(row: Row) -> bool:
-    """Whether a reader of a finding cannot see which requirement of its rule is broken."""
+    """Return True if a finding does not show which requirement of its rule is broken."""
     of_rule = {requirement.id for requirement in BOOK.requirements_of(row.rule)}
     named = set(row.clauses) if row.clauses else of_rule
     # Without clauses a report shows those of the rule, but no more than these.

@@ -101,13 +101,13 @@ class Fake:
         return cls(path)
 
     def runs(self) -> list[dict[str, Any]]:
-        """What each of its runs was given: argv, env, cwd, prompt, session, pid."""
+        """Return the input of each of its runs: argv, env, cwd, prompt, session, pid."""
         files = sorted(self.path.parent.glob("run-*.json"))
         return [json.loads(file.read_text("utf-8")) for file in files]
 
     @property
     def run(self) -> dict[str, Any]:
-        """What its one run was given."""
+        """Return the input of its only run."""
         (run,) = self.runs()
         return run
 

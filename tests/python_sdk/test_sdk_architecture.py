@@ -1,4 +1,4 @@
-"""Who imports whom in the SDK: the standard library, itself without a circle, and pydantic late."""
+"""Imports of the SDK: the standard library, its own modules without a cycle, and pydantic late."""
 
 import ast
 import sys

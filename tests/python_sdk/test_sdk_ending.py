@@ -408,7 +408,7 @@ def test_no_descriptor_is_left_open(fake, hurried) -> None:
 
 
 def test_processes_are_found_without_proc() -> None:
-    """As on systems that have `ps` alone."""
+    """A system without /proc has `ps` alone."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         table = tree._of_ps()

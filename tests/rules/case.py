@@ -1,4 +1,4 @@
-"""What a rule must prove on three small traces."""
+"""Cases: three small traces with which each rule proves itself."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

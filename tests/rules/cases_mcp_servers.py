@@ -66,7 +66,7 @@ def told(*outputs: str, status: str = "completed", thread: str = "") -> Talk:
 
 
 def answer(text: str = SAID, **more: Any) -> McpAnswer:
-    """What the server said."""
+    """Return an answer of the MCP server."""
     return McpAnswer(number=3, texts=(text,), **more)
 
 

@@ -32,7 +32,7 @@ def unclear(talk: Talk | None = None, **more: Any) -> Talk:
 
 
 def unclear_or_cut() -> Talk:
-    """As `unclear`, and a turn that failed while the model was asked something else."""
+    """Like `unclear`, after a turn that failed during a model call without the user's text."""
     talk = opened().ask_turn(text="then?").reply_turn("turn_0").calls("a summary, please")
     # The next one is judged by nobody: calls of a turn that was cut off may come late.
     return unclear(talk.turn_completed("turn_0", status="failed", error=TROUBLE))

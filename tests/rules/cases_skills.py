@@ -36,7 +36,7 @@ WRITTEN = "request skills/config/write id 1"
 
 
 def of(name: str, cwd: str = HERE, number: int = 1) -> str:
-    """How findings name a skill in an entry."""
+    """Return the name of a skill in an entry, as findings write it."""
     return f"request skills/list id {number}, skill {name} in {cwd}"
 
 

@@ -29,7 +29,7 @@ def elsewhere() -> Talk:
 
 
 def unjudged() -> Talk:
-    """What tells nothing: no text, that of another input, a turn cut off, a compaction."""
+    """No steer proves anything: without text, with another input's text, cut off, compacted."""
     talk = running().calls("hello", MORE, MORE)
     talk.asks("turn/steer", threadId="thr_1", expectedTurnId=TURN, input=[]).refuses()
     steer(talk, "hello").refuses()

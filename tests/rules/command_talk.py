@@ -92,7 +92,7 @@ class CommandTalk:
         return self._write(Direction.FROM_TARGET, **{**said, **more})
 
     def answers(self, what: str, body: Any, status: int = 200) -> Self:
-        """What our server answered."""
+        """Record an answer of our server."""
         return self._write(Direction.TO_TARGET, id=self._id, answers=what, status=status, body=body)
 
     def visits(self, address: str) -> Self:
@@ -119,7 +119,7 @@ class CommandTalk:
 
     @property
     def said(self) -> str:
-        """What config.toml says now."""
+        """Return the current text of config.toml."""
         return str(self._files.get("config.toml", {}).get("text") or "")
 
     def address(self, scope: str = "", **other: str) -> str:

@@ -36,12 +36,12 @@ def told_to(*connections: str) -> Talk:
 
 
 def archived_twice() -> Talk:
-    """What is in the archive is archived again: answered, and no news."""
+    """A second archiving of an archived thread is answered, and needs no notification."""
     return archives(put_away(), told=False)
 
 
 def restored_though_not_archived() -> Talk:
-    """What is not in the archive is taken out of it: answered, and no news."""
+    """An unarchiving of a thread that is not archived is answered, and needs no notification."""
     return unarchives(used(), told=False)
 
 

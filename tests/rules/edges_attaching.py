@@ -74,10 +74,10 @@ def renamed() -> Past:
 
 
 def back_again(*items: dict[str, Any], shown: bool = True) -> Past:
-    """Who came in leaves while more is said, and comes in again, shown the first input and these.
+    """The second client unsubscribes during the turn, and resumes with the first input and `items`.
 
-    Unless the turn is not `shown` at all. The second message was "Tw" at first; while nobody
-    listened there, "o" came, and a command began and ended.
+    Unless the turn is not `shown` at all. The second message was "Tw" at first; while the client
+    was unsubscribed, "o" came, and a command began and ended.
     """
     talk = cut_in("One.", "Tw").asks("thread/unsubscribe", threadId=THREAD)
     talk.answers({"status": "unsubscribed"})

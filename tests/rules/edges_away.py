@@ -93,7 +93,7 @@ def read(talk: Talk, status: dict[str, Any]) -> None:
 
 
 def read_by_who_archived() -> Talk:
-    """Whoever archived a thread need not be told how its status goes on."""
+    """A client that archived a thread need not get its later changes of status."""
     talk = Talk().start_thread()
     talk.asks("thread/archive", threadId=THREAD).answers({})
     talk.tells("thread/archived", threadId=THREAD).tells("thread/unarchived", threadId=THREAD)
@@ -143,7 +143,7 @@ def changed_before_and_after() -> Talk:
 
 
 def told_anew() -> Talk:
-    """Who comes in is told of the turn and its open item again, as they are by then."""
+    """A client that resumes gets the turn and its open item again, in their present state."""
     talk = returns(greeted()).turn_started().started(agent_message("m", "Hel"))
     return talk.delta("m", "lo").completed(agent_message("m", "Hello")).end_turn()
 

@@ -189,7 +189,7 @@ def left_and_back_at_once() -> Two:
 
 
 def news_after_leaving() -> Two:
-    """Who has left is told of turns and of the thread, as everybody is, and of no item."""
+    """A client that unsubscribed gets news of turns and of the thread, but not of items."""
     talk = shared_once().on("c2").leaves().on("c1").ask_turn().reply_turn("turn_2")
     talk.both(
         ("thread/status/changed", {"status": ACTIVE}),
@@ -203,14 +203,14 @@ def news_after_leaving() -> Two:
 
 
 def told_of_an_end() -> Two:
-    """Who has left in the middle of a turn is told the end of its item all the same."""
+    """A client that unsubscribed in the middle of a turn still gets the end of the open item."""
     talk = Two().opened().begun().both(begins(agent_message("m", ""))).on("c2").leaves()
     talk.both(completes(agent_message("m", "Yes.")))
     return talk.on("c1").end_turn()
 
 
 def told_of_the_next_turn() -> Two:
-    """Who has left is told that an item of the next turn begins."""
+    """A client that unsubscribed gets an item of the next turn."""
     talk = shared_once().on("c2").leaves().on("c1").ask_turn().reply_turn("turn_2")
     talk.status("active").turn_started("turn_2").both(*whole(agent_message("m2", "Yes."), "turn_2"))
     return talk.end_turn("turn_2")

@@ -61,7 +61,7 @@ def lost_by_a_kill() -> Talk:
 
 
 def told_in_another_order() -> Talk:
-    """What was said first comes last."""
+    """The first message of the turn comes last."""
     talk = opened().start_turn().message("m-1", "One").message("m-2", "Two")
     other = [agent_message("m-2", "Two"), agent_message("m-1", "One")]
     return ended(talk).read(shown(USER, *other))

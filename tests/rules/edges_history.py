@@ -161,7 +161,7 @@ def rolled_back_by_too_many(*, refused: bool) -> Any:
 
 
 def rolled_back_by_who_knows_what() -> Any:
-    """Which of two numbers is the number of turns is not known, whatever types they have."""
+    """The request has two numbers; it is unknown which of them is the number of turns."""
     talk = past().asks("thread/rollback", threadId=THREAD, numTurns=-0.0, limit=1)
     return talk.answers({"thread": thread_object(turns=[*stored()])})
 

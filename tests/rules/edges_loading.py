@@ -91,7 +91,7 @@ def stranger_leaves(word: str) -> Talk:
 
 
 def left_after_a_turn_of_its_own() -> Talk:
-    """Who has left asks for a turn, which makes it a subscriber again, or not."""
+    """A turn/start of an unsubscribed client may make it a subscriber again."""
     talk = leaves(followed_by_two()).ask_turn().refuses("resume it first")
     return leaves(talk, "unsubscribed")
 
@@ -129,7 +129,7 @@ def listed_after_it_was_opened_again() -> Talk:
 
 
 def same_name_twice() -> Talk:
-    """What is no change need not be told."""
+    """A name that does not change need not be reported."""
     return names(names(opened(), "one"), " One ", told=False)
 
 

@@ -55,7 +55,7 @@ def refused_before(exit_code: int) -> Talk:
 
 
 def goes_on_in_its_process() -> Talk:
-    """What is typed into a process that was approved is an item of its own."""
+    """Input typed into an approved process is an item of its own."""
     talk = running("on-request").started(command_item(processId="7")).question()
     talk.decides("accept").resolved().completed(command_item(status="completed", processId="7"))
     return done(talk.item(command_item("call_2", "completed", command="y", processId="7")))
@@ -154,7 +154,7 @@ def other_sandbox() -> Talk:
 
 
 def sandbox_in_doubt() -> Talk:
-    """Whether a turn has the sandbox of the turn before it, or that of the thread, is open."""
+    """A turn may have the sandbox of the turn before it, or that of the thread."""
     talk = session()
     next_turn(talk, sandboxPolicy=READ_ONLY).end_turn("turn_2")
     next_turn(talk, "turn_3")
@@ -234,7 +234,7 @@ def confined() -> Approvals:
 
 
 def rule_on_another_thread() -> Talk:
-    """What is allowed by a lasting rule may cover what was declined before."""
+    """A lasting rule may allow a command that was declined before."""
     talk = running("untrusted").approved("declined", decision="decline").end_turn()
     talk.asks("thread/start", cwd=CWD, approvalPolicy="untrusted")
     thread = thread_object("thr_2")

@@ -48,7 +48,7 @@ def counted_and_interrupted() -> Talk:
 
 
 def late_word_of_another() -> Talk:
-    """What comes late is of a thread of another client, whose turn has the same id."""
+    """The late items belong to a thread of another client, with a turn of the same id."""
     talk = Talk().start_thread().start_turn()
     talk.completed(command("c", "completed"), thread="thr_7").turn_completed(thread="thr_7")
     return talk.message("m", "Hello").end_turn()

@@ -59,5 +59,5 @@ def past(*turns: str) -> Past:
 
 
 def stored(*turns: str) -> list[dict[str, Any]]:
-    """What is shown of these plain turns."""
+    """Return these plain turns as a server shows them."""
     return [stored_plain_turn(turn) for turn in turns or (TURN,)]

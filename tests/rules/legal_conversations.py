@@ -61,7 +61,7 @@ class Conversation(LegalServer):
             self.work.remove(work)
 
     def moves(self) -> list[Callable[[], None]]:
-        """What the client could do now."""
+        """Return the possible next moves of the client."""
         found: list[Callable[[], None]] = [self.list_threads]
         if len(self.threads) < 3:
             found.append(self.start_thread)

@@ -74,7 +74,7 @@ class Question:
 
 
 class LegalServer:
-    """What a server knows; its messages wait in `queues` until `flush` lets them out."""
+    """State of a legal server; its messages wait in `queues` until `flush` sends them."""
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -175,7 +175,7 @@ class LegalServer:
         return [*thread.turns, running.stored("inProgress")]
 
     def reply(self, thread: Thread, **more: Any) -> dict[str, Any]:
-        """What thread/start and thread/resume answer."""
+        """Return the result of thread/start or thread/resume."""
         told = settings()
         # From now on it is known, where it was not.
         thread.policy = thread.policy or str(told["approvalPolicy"])

@@ -34,7 +34,7 @@ class Tape:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What a server chose once and for all, where the text leaves it the choice."""
+    """Choices that a server makes once and for all, where the text leaves them open."""
 
     echoes: bool  # It shows what the user said as items; no sentence asks for it.
     queues: bool  # Its notifications wait in a queue, which its answers overtake.

@@ -92,7 +92,7 @@ def _show_steered(server: LegalServer, turn: Turn) -> None:
 
 
 def says(server: LegalServer, turn: Turn, text: str) -> None:
-    """What the user said, as an item, where the server shows it."""
+    """Emit the user's message as an item, if the server shows it."""
     if server.habits.echoes:
         _whole(server, turn, user_message(_id(server, turn), text))
 

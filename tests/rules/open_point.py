@@ -31,7 +31,7 @@ class Otherwise:
 
 
 class Why(StrEnum):
-    """Why no conversation can show another choice."""
+    """Reasons why a conversation cannot show another choice."""
 
     NO_RULE = "no rule judges this document yet"
     NOT_ON_THE_WIRE = "another choice looks the same on the wire"

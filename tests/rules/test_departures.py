@@ -27,13 +27,13 @@ def left_at(trace: Trace, seconds: float, *, then_lasts: float = 0.0) -> Trace:
 
 
 def treatment(trace: Trace) -> Treatment:
-    """How the messages are treated that the server never sent."""
+    """Return the treatment of the messages that the server never sent."""
     judge = feed_trace(load_book(), trace, all_rules().values())
     return decide_treatment(trace, judge.open_ledgers, settle=1.0, settled=False).treatment
 
 
 def answer_treatment(trace: Trace) -> Treatment:
-    """How the answers are treated that the client never sent."""
+    """Return the treatment of the answers that the client never sent."""
     questions = [one for one in trace.frames if one.method.endswith("requestApproval")]
     return decide_for_client(trace, questions, settle=1.0, settled=False).treatment
 

@@ -1,4 +1,4 @@
-"""What the judge does around the rules: ends, set-up, connections, bounds, rules that crash."""
+"""Duties of the judge around the rules: ends, set-up, connections, bounds, rules that crash."""
 
 import pytest
 

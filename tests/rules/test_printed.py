@@ -1,4 +1,4 @@
-"""What is read off a command's words is what a shell prints."""
+"""Output that is predicted from a command's words, compared with that of a shell."""
 
 import shlex
 import shutil

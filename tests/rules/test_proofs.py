@@ -1,4 +1,4 @@
-"""What findings show: each rule's bad trace and each fault, told and with the wire lines of it.
+"""Findings as a reader sees them: each rule's bad trace and each fault, with their wire lines.
 
 A reader who sees only expected, actual and the wire lines must be convinced: the two differ, both
 are bounded, and the line shows the member however long the message is.
@@ -68,7 +68,7 @@ def _good(name: str) -> Trace:
 
 @cache
 def _violations(rule: str) -> list[tuple[str, Trace, Row]]:
-    """What the rule finds in its bad trace, and in the traces of the faults that it kills."""
+    """Return the violations in the rule's bad trace and in the traces of faults that it kills."""
     traces = [("its bad trace", case.traces()[1]) for case in all_cases() if case.rule == rule]
     faults = [fault for fault in all_faults().values() if fault.rule == rule]
     traces += [(fault.id, apply(fault, _good(fault.on))) for fault in faults]
@@ -98,7 +98,7 @@ def test_a_finding_tells_two_things_that_differ_on_one_line_each(rule: str) -> N
 
 @by_rule
 def test_values_that_differ_are_not_cut_to_look_the_same(rule: str) -> None:
-    """Where both name one member, what stands behind it differs."""
+    """If both name the same member, the text after it differs."""
     for name, _, row in _violations(rule):
         for place in row.places:
             expected, actual = (_after(told, place.path) for told in (row.expected, row.actual))

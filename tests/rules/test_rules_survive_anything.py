@@ -1,4 +1,4 @@
-"""Whatever a server writes, no rule breaks: it judges, or it holds its peace."""
+"""Rules stay robust against anything that a server writes: they judge or abstain, never raise."""
 
 import json
 from collections import Counter

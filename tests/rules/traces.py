@@ -44,7 +44,7 @@ def turn_object(turn: str = TURN, status: str = "inProgress", **more: Any) -> di
 
 
 def settings() -> dict[str, Any]:
-    """What the reply to thread/start holds beside the thread."""
+    """Return the members that the reply to thread/start has beside the thread."""
     return {
         "model": "mock-model",
         "modelProvider": "mock",
@@ -323,6 +323,6 @@ TROUBLE = {"message": "stream closed", "agentErrorInfo": "ResponseStreamDisconne
 
 
 def stored_plain_turn(turn: str = TURN) -> dict[str, Any]:
-    """What thread/read shows of a `plain_turn`."""
+    """Return a `plain_turn` as thread/read shows it."""
     items = [user_message(f"{turn}-user", "hello"), agent_message(f"{turn}-msg", "Hello")]
     return turn_object(turn, "completed", items=items)

@@ -133,7 +133,7 @@ def test_the_examples_of_the_readme_print_what_they_say(project: Path, tmp_path:
 
 
 def test_it_drives_agent_exec(project: Path, tmp_path: Path) -> None:
-    """What `make real` also asks of the public SDKs of the real agent."""
+    """It passes the checks that `make real` runs on the public SDKs of the real agent."""
     driver = ROOT / "fixtures" / "clients" / "typescript_sdk.mjs"
     entry = project / "node_modules" / "agent-sdk" / "dist" / "index.js"
     folder = tmp_path / "play"

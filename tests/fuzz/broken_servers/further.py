@@ -76,7 +76,7 @@ def rollback_counts_what_was_steered() -> None:
 
 @broken(tells="list.archived-apart")
 def archived_again_is_listed_as_restored() -> None:
-    """What comes back from the archive is added to lists until one has it, though it went again.
+    """A thread that was restored and archived again is added to the next list of active threads.
 
     Sequence: thread/archive, thread/unarchive and thread/archive of a thread, without a list in
     between; then thread/list.

@@ -95,10 +95,10 @@ def answer_after_a_steer_settles_another_question() -> None:
 
 @broken(tells="item.completed-once")
 def reconnect_in_a_patch_tells_its_diff_twice() -> None:
-    """Who comes back while a patch waits for approval is told its end, and its diff, twice.
+    """A client that reconnects during the approval of a patch gets its end, and its diff, twice.
 
-    Sequence: the client is asked about a file change, and leaves; a new connection resumes the
-    thread and accepts, or declines.
+    Sequence: the client gets an approval request for a file change, and disconnects; a new
+    connection resumes the thread and accepts, or declines.
     Breaks "Item lifecycle" (item/completed carries the final item, once) and "Events"
     (turn/diff/updated after every fileChange item).
     """
@@ -170,7 +170,7 @@ def interrupt_of_a_steered_turn_eats_the_next() -> None:
 
 @broken(tells="approval.session-remembered")
 def interrupt_forgets_what_its_turn_accepted() -> None:
-    """What was accepted for the session in a turn that is interrupted later is asked again.
+    """A command accepted for the session needs an approval again if its turn is interrupted later.
 
     Sequence: a command is accepted with acceptForSession, its turn is interrupted, and the same
     command comes in the next turn.

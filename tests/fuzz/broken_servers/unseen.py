@@ -1,6 +1,7 @@
-"""Whether no bundled scenario sees the bugs: `python -m tests.fuzz.broken_servers.unseen [NAME]…`.
+"""Check that bundled scenarios miss the bugs.
 
-A server that turns red is one that a scenario has learnt to see since: it wants another bug.
+`python -m tests.fuzz.broken_servers.unseen [NAME]…` plays them on each server, or on some. If a
+scenario has come to find the bug of a server, plant another bug.
 """
 
 from __future__ import annotations
