@@ -29,19 +29,19 @@ class Home:
         self.config.write_bytes(text if isinstance(text, bytes) else text.encode())
 
     def servers(self) -> dict[str, Any]:
-        """What the file says of servers."""
+        """Return the table of MCP servers in config.toml."""
         return tomllib.loads(self.config.read_text("utf-8-sig")).get("mcp_servers", {})
 
     def command(self, *words: str) -> list[str]:
         return [str(COMMANDS / "agent"), "mcp", *words]
 
     def mcp(self, *words: str, **environment: str) -> Said:
-        """What `agent mcp WORDS` prints; nothing of the environment is passed on."""
+        """Run `agent mcp WORDS` with an empty environment but for HOME, and return its output."""
         env = {"HOME": str(self.folder), **environment}
         return run(self.command(*words), cwd=self.folder, env=env)
 
     def call(self, *words: str) -> Said:
-        """As `mcp`, in this process: the same code, without the start of an interpreter."""
+        """Run the same code as `mcp` in this process, without the start of an interpreter."""
         out, err = io.StringIO(), io.StringIO()
         with (
             patch.dict(os.environ, {"HOME": str(self.folder)}, clear=True),

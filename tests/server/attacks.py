@@ -33,7 +33,7 @@ KEYS = {
     "GITHUB_PAT": "pat-0123456789",
     "DATABASE_URL": "postgres://me:word-of-the-database@db/x",
 }
-"""What the server's environment holds for the server alone."""
+"""Secrets in the server's environment, which commands must not see."""
 CONFIG = """\
 model = "test-model"
 model_provider = "mock"
@@ -54,7 +54,7 @@ only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a f
 
 SITE = Path(anyio.__file__).parents[1]
 PATHS = f"{ROOT}{os.pathsep}{SITE}"
-"""Where this project and its packages are, for a Python that was not installed with them."""
+"""Import path of this project and its packages, for a Python in which they are not installed."""
 _TRIES_ITSELF = """
 import subprocess, sys, reference_server.server, pydantic
 subprocess.run([sys.executable, "-c", "pass"], check=True)

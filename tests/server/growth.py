@@ -1,7 +1,7 @@
-"""How the cost of a piece of code grows with its input: the exponent, from measured CPU time.
+"""Growth of the cost of code with its input: the exponent, from measured CPU time.
 
-The time of the process counts, not that of the clock, and the least of several repeats, so that a
-busy machine changes little; a cost that grows with the square is far from one that does not.
+The CPU time of the process counts, not the clock, and the least of several repeats, so that a busy
+machine changes little; quadratic cost is far from linear cost.
 """
 
 import gc

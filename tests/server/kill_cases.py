@@ -1,7 +1,7 @@
-"""What a server was doing when it was killed: plays of a client, with the model's replies.
+"""Plays of a client, with the model's replies, during which a server is killed.
 
 Each play is a function that sends requests and waits, over a client as `kill_player` has it. A play
-has one thread, unless it says otherwise. Nothing here kills or judges.
+has one thread, unless it says otherwise. This module neither kills nor judges.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ LATER = {**AFTER, "later.txt": "x\n"}
 
 
 class Client(Protocol):
-    """What a play does; each call raises where the server is gone."""
+    """Calls that a play makes; each raises if the server is gone."""
 
     def request(self, method: str, params: Any = None) -> Message:
         """Send a request, and give its result."""

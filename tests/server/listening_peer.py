@@ -26,7 +26,7 @@ WEBSOCKETS = ["ws", "ws+unix"]
 
 
 class Line(Protocol):
-    """What a peer needs of its end of a connection."""
+    """Interface that a peer needs of its end of a connection."""
 
     async def put(self, message: bytes) -> None: ...
     async def take(self) -> bytes: ...

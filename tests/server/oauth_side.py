@@ -81,7 +81,7 @@ class Login:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """What the address asks the authorization server for."""
+        """Return the query parameters of the address of the authorization server."""
         return {name: one[0] for name, one in parse_qs(urlsplit(self.address).query).items()}
 
     def back(self, **parameters: str) -> httpx.URL:

@@ -1,6 +1,6 @@
-"""How much memory a piece of code takes at most, measured in a process of its own.
+"""Peak memory of a piece of code, measured in a process of its own.
 
-Not by `ru_maxrss` where the system tells it better: what the forked test process had counts there.
+The peak comes from /proc if possible: `ru_maxrss` includes the memory of the forking test process.
 """
 
 import subprocess

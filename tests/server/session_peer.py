@@ -117,7 +117,7 @@ class Peer:
         return [m["params"] for m in self.seen if m.get("method") == method]
 
     def told_model(self, call: int = -1) -> str:
-        """What the model was told of its last call."""
+        """Return the output of the tool call that the model got in its `call`-th call."""
         return self.side.bodies[call]["input"][-1]["output"]
 
     def completed_items(self, kind: str) -> list[Message]:

@@ -128,7 +128,7 @@ class Staged:
                 yield Client(OverLines(stream))
 
     async def result(self, number: int = 1) -> ConnectionResult:
-        """What the connection of that number came to."""
+        """Wait for the result of the connection of that number, and return it."""
         with anyio.fail_after(BOUND):
             while True:
                 told = self.told

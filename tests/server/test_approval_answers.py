@@ -1,4 +1,4 @@
-"""What a client's answer means; whatever is no decision denies."""
+"""Meaning of a client's answer; an invalid decision denies."""
 
 from typing import Any
 

@@ -51,7 +51,7 @@ def output(one: Attack) -> str:
 
 
 def is_asked(policy: str, *, trusted: bool, escalated: bool) -> bool:
-    """Whether the text has the client be asked before anything runs ("Enumerations")."""
+    """Return True if the text requires an approval before anything runs ("Enumerations")."""
     return policy == "on-request" or (policy == "untrusted" and (escalated or not trusted))
 
 
@@ -99,7 +99,7 @@ async def test_an_accepted_command_is_as_confined_as_it_was_asked_about(place: P
 
 
 async def test_no_hidden_secret_makes_an_accepted_command_leave_the_sandbox(place: Place) -> None:
-    """As of a search through the home that comes by a secret: not that was accepted."""
+    """A search through the home may hit a secret: its approval must not drop the sandbox."""
     async with attack(place) as one:
         for policy in ("on-request", "untrusted"):
             thread = await one.thread(CONFINING["readOnly"], policy)

@@ -29,7 +29,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 class TestOfTheWorkspace:
-    """What a command may make of the repository."""
+    """Damaged repositories that a command leaves in the workspace must not block a turn."""
 
     pytestmark = sandboxed
 

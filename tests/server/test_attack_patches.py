@@ -54,11 +54,11 @@ ADDED = {
     "beside the workspace": ("../outside/new", "work"),
     "outside by a link": ("link/new", "work"),
 }
-"""What is added, and the folder that is the workspace."""
+"""By case: the path of the added file, and the folder that is the workspace."""
 
 
 def disk(place: Place, *, without: str = "sessions") -> dict[str, str]:
-    """What lies at the place, but for the rollouts and what a server keeps of itself."""
+    """Return the files at the place and their texts, except rollouts and the server's own files."""
     kept = (without, "counters", "servers", "threads.lock")
     own = [place.agent / name for name in kept]
     return {

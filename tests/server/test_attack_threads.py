@@ -1,4 +1,4 @@
-"""What stands in a rollout's place, ids that are paths, clients that get in each other's way."""
+"""Attacks on threads: foreign files as rollouts, ids that are paths, clients that interfere."""
 
 import os
 from pathlib import Path
@@ -134,7 +134,7 @@ async def test_turn_ids_that_no_server_gave_are_copied_as_others(tmp_path) -> No
 
 
 async def test_two_clients_get_in_each_others_way_and_the_thread_lives(tmp_path) -> None:
-    """Whatever order requests come in, each is answered, and the thread ends in one state."""
+    """Requests may come in any order: each is answered, and the thread ends in one state."""
     never = [Reply([CREATED, opened(), delta("w"), anyio.Event()]) for _ in range(40)]
     methods = [
         "thread/resume",

@@ -58,7 +58,7 @@ def rollout_in(home: Path) -> Path:
 
 
 def said(body: Message) -> list[tuple[str, str]]:
-    """Who said what in a model call."""
+    """Return the role and the text of each message in a model call."""
     return [
         (item["role"], "".join(part["text"] for part in item["content"]))
         for item in body["input"]

@@ -1,4 +1,4 @@
-"""Where keys and values stand in the text of config.toml."""
+"""Places of keys and values in the text of config.toml."""
 
 import tomllib
 from collections.abc import Iterator

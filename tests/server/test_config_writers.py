@@ -192,7 +192,7 @@ def test_files_that_root_makes_in_a_users_home_are_the_users(
 
 
 def has_open(pid: int, file: Path) -> bool:
-    """Whether a process has a file open."""
+    """Return True if a process has a file open."""
     for descriptor in os.listdir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):
             if os.readlink(f"/proc/{pid}/fd/{descriptor}") == str(file):

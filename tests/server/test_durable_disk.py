@@ -81,9 +81,9 @@ def asks(method: str, **params: Any) -> Callable[[Peer, str], Any]:
 
 
 READING = {"list", "read", "unsubscribe", "loaded"}
-"""What needs no file to be written, and is done."""
+"""Requests that need no write, and succeed."""
 WRITING = {"start", "turn", "fork", "name", "rollback"}
-"""What is refused."""
+"""Requests that need a write, and are rejected."""
 LOADED_ONLY = {"turn", "compact"}
 USES: dict[str, Callable[[Peer, str], Any]] = {
     "start": lambda peer, _: peer.request("thread/start", {}),

@@ -74,7 +74,7 @@ def player() -> Iterator[Player]:
 
 @dataclass
 class Told:
-    """What a client was told: of each turn its thread, its completed items, its end if it came."""
+    """Messages that a client received: by turn its thread, completed items, and end if it came."""
 
     threads: list[str] = field(default_factory=list)
     thread_of: dict[str, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def told_by(messages: list[Message]) -> Told:
 
 
 def check_stored(told: Told, thread: Message) -> None:
-    """What was told of a thread is there as it was told, and nothing is half done."""
+    """Check that the stored thread has all that was reported, unchanged, and no unfinished item."""
     stored = {turn["id"]: turn for turn in thread["turns"]}
     assert len(stored) == len(thread["turns"])
     mine = [turn for turn in told.begun if told.thread_of[turn] == thread["id"]]
@@ -158,7 +158,7 @@ def check_words(words: list[Message]) -> None:
 
 
 def texts_of(items: list[Message]) -> list[str]:
-    """What the user and the agent said, in order."""
+    """Return the texts of the user and of the agent, in order."""
     said: list[str] = []
     for item in items:
         if item["type"] == "userMessage":
@@ -212,7 +212,7 @@ async def check_after(case: Case, folder: Path, told: Told) -> None:
 
 
 def report(case: Case, fatal: int, folder: Path, played: Message) -> str:
-    """Where a check failed."""
+    """Return a message that locates a failed check."""
     last = json.dumps(played["told"][-1]) if played["told"] else "nothing"
     [*rollouts] = (folder / HOME).rglob("rollout-*.jsonl")
     stored = "".join(path.read_text(errors="replace") for path in rollouts)

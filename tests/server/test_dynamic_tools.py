@@ -418,14 +418,14 @@ def test_each_tool_that_we_offer_has_a_name_that_clients_may_not_take() -> None:
 
 
 def test_a_schema_that_is_no_json_is_refused() -> None:
-    """As after `1e999`, which a reader of JSON takes for infinity."""
+    """`1e999` is such a value: a reader of JSON takes it for infinity."""
     tool = DynamicTool(name="a", description="", input_schema={"maximum": float("inf")})
     with pytest.raises(Refusal, match="dynamicTools: cannot be written as JSON"):
         check_client_tools([tool])
 
 
 def test_of_two_tools_of_one_name_ours_is_offered() -> None:
-    """As in a thread that is older than the tool of ours."""
+    """A thread may be older than the tool of ours."""
     old = DynamicTool(name="update_plan", description="", input_schema={})
     new = DynamicTool.parse(LOOKUP)
     assert [tool["name"] for tool in client_offers([old, new])] == ["lookup"]

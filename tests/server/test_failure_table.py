@@ -41,7 +41,7 @@ ODD: dict[str, Reply | Refused] = {
 
 
 def reply_of(cause: str) -> Reply | Refused:
-    """What the model's side does, in the words of the page."""
+    """Return the reply of the model's side, from the words of the page."""
     if cause == "the stream falls silent":
         return Reply([CREATED, opened(), delta("par"), anyio.Event()])
     if cause in ODD:
@@ -76,7 +76,7 @@ def test_every_row_of_the_page_is_whole() -> None:
 
 
 def holds(*kinds: type) -> Callable[[Scenario], bool]:
-    """Whether there is such a part on the model's side."""
+    """Return a check whether a scenario has such an entry on the model's side."""
     return lambda scenario: any(isinstance(entry, kinds) for _, entry in scenario.model_entries())
 
 
@@ -108,9 +108,9 @@ ODD_IN_SCENARIOS: dict[str, Callable[[Scenario], bool]] = {
 
 
 def plays(cause: str) -> Callable[[Scenario], bool]:
-    """Whether the model's side of a scenario does what the page has as a cause.
+    """Return a check whether the model's side of a scenario shows a cause of the page.
 
-    A status counts where no code says more than it does, a kind where there is no status.
+    A status counts if its code is not in `BY_CODE`, a kind if the failure has no status.
     """
     if cause in ODD_IN_SCENARIOS:
         return ODD_IN_SCENARIOS[cause]

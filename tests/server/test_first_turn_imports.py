@@ -21,7 +21,7 @@ from reference_server.session.server_requests import ServerRequests
 ROOT = Path(reference_server.__file__).parents[1]
 BOUND = 60
 MAX_MODULES = 410
-"""What the sessions below may import in all, the standard library and pydantic included."""
+"""Limit of imported modules, the standard library and pydantic included."""
 NOT_OURS = ("httpx", "httpcore", "h11", "mcp", "yaml", "sqlite3", "email", "http", "argparse")
 NOT_OF_THE_SERVER = ("exec.process", "exec.sandbox", "index.index", "index.database", "cli.exec")
 NO_PACKAGES = ("engine.tools.s", "skills.", "patch.", "mcp.", "oauth.", "oneshot.", "mcp_command.")

@@ -1,6 +1,6 @@
-"""What a model or a client sends costs no more than in proportion to its length, or little more.
+"""Cost of input from a model or a client: proportional to its length, or little more.
 
-Each parser gets several shapes of input that once did, or could, cost the square of their length.
+Each parser gets several shapes of input that once had, or could have, quadratic cost.
 """
 
 import json
@@ -253,7 +253,7 @@ PLANS: dict[str, Callable[[int], list[str]]] = {
 
 
 CHEAP = {"a page", "plans"}
-"""What is read so fast that only a long one shows how the cost grows."""
+"""Shapes that are parsed so fast that only a long input shows the growth of the cost."""
 
 
 @pytest.mark.parametrize("shape", PLANS)

@@ -1,4 +1,4 @@
-"""Who may look into a home: nobody but its user, whatever the umask."""
+"""Permissions of a home: its user alone can read it, whatever the umask."""
 
 import os
 import stat

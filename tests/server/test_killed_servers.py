@@ -1,4 +1,4 @@
-"""What a server finds of others of its home: those at work, and those that were killed."""
+"""Other servers of the same home: those that run, and those that were killed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the longest line of a client takes of memory, measured in processes of their own."""
+"""Memory that the longest line of a client takes, measured in processes of their own."""
 
 import pytest
 from peaks import peak_of

@@ -1,4 +1,4 @@
-"""Who may connect: token, Origin, Host; what is no handshake; how many at once."""
+"""Admission of connections: token, Origin, Host; invalid handshakes; the number at once."""
 
 import contextlib
 import resource
@@ -298,7 +298,7 @@ async def test_there_is_a_limit_on_connections_and_who_is_there_stays(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ws", "unix"])
 async def test_thousands_of_connections_at_once_leave_the_others_alone(tmp_path, kind) -> None:
-    """As many as this process may open, since both ends are in it."""
+    """The number of connections is the most that this process can open, since it has both ends."""
     most = min(2000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 - 200)
     async with listening(tmp_path / "home", kind) as server, server.client() as first:
         await first.request("initialize", {})

@@ -53,7 +53,7 @@ class Running:
 
     @property
     def address(self) -> str:
-        """Where it says that it listens, in its first line."""
+        """Read the address from the first line of stderr."""
         assert self.process.stderr is not None
         line = self.process.stderr.readline().decode()
         found = re.fullmatch(r"listening on (\S+)\n", line)

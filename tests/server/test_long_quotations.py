@@ -1,4 +1,4 @@
-"""What somebody else wrote is quoted in part, however long it is: in errors and in the log."""
+"""Quotations of long foreign text in errors and in the log: shortened."""
 
 import json
 from typing import Any

@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(home: Home, damage) -> N
 
 
 def contents(file: Path) -> object:
-    """What is there; of a folder its names."""
+    """Return size and time of a file; of a missing one the names in its folder, None without it."""
     if file.is_file():
         return file.stat().st_size, file.stat().st_mtime_ns
     return sorted(os.listdir(file.parent)) if file.parent.is_dir() else None
@@ -192,7 +192,7 @@ def test_a_link_into_a_folder_that_is_not_there_is_named(home: Home, tmp_path: P
 
 
 def piped(home: Home, script: str, **environment: str) -> Said:
-    """What a shell prints that runs `agent` in a script."""
+    """Run a shell script that calls `agent`, and return its output."""
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {script}"],
         env={"HOME": str(home.folder), "PATH": f"{COMMANDS}:{os.environ['PATH']}", **environment},

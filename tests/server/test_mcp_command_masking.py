@@ -1,4 +1,4 @@
-"""What `agent mcp list` and `get` hide, and what they show as it is."""
+"""Masking in `agent mcp list` and `get`: the values that are hidden, and those shown unchanged."""
 
 import json
 

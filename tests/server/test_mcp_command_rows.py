@@ -214,7 +214,7 @@ def test_agent_home_takes_the_place_of_the_users(home: Home, tmp_path: Path) -> 
 
 
 def chunks(terminal: int) -> Iterator[bytes]:
-    """What is written to a terminal, until nobody has it open any more."""
+    """Yield the output of a terminal until its last writer closes it."""
     with suppress(OSError):
         while chunk := os.read(terminal, 65536):
             yield chunk

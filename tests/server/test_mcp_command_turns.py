@@ -1,4 +1,4 @@
-"""What `agent mcp add` writes, the next agent uses, and what `remove` took away it does not."""
+"""Turns after `agent mcp add` and `remove`: an added server is used, a removed one is not."""
 
 import sys
 from dataclasses import replace
@@ -23,7 +23,7 @@ pytestmark = [
 
 
 def settings(home: Home) -> Config:
-    """What an agent reads as it starts, with the model of the tests."""
+    """Return the settings that an agent reads as it starts, with the model of the tests."""
     return replace(config(), mcp_servers=load_config(home.config, {}).mcp_servers)
 
 

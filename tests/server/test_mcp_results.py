@@ -1,4 +1,4 @@
-"""What a tool of an MCP server gives: to the client as it came, to the model in its own form."""
+"""Results of MCP tools: unchanged for the client, in the model's own form for the model."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Which tools of MCP servers are offered to the model, and by which names."""
+"""MCP tools that are offered to the model, and their names."""
 
 import json
 from typing import Any

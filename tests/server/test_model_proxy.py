@@ -1,4 +1,4 @@
-"""Which proxy a model is asked through: what the environment says."""
+"""Choice of the proxy to the model from the environment."""
 
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ async def test_a_call_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def failure(*, retryable: bool = False, **fields: Any) -> ModelError:
-    """What a call says that cannot be made; nothing listens anywhere."""
+    """Return the error of a call that cannot be made, since nothing listens at its address."""
     given: dict[str, Any] = {"base_url": "http://127.0.0.1:1/v1", **fields}
     found: list[ModelError] = []
     async with anyio.create_task_group() as tasks:

@@ -1,4 +1,4 @@
-"""When a failed call is tried again, and after how long."""
+"""Retries of a failed call, and the pauses before them."""
 
 import pytest
 

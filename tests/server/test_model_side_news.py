@@ -1,4 +1,4 @@
-"""What the model's side brings beside text: another model, searches, images, wanted schemas."""
+"""Output of the model's side other than text: reroutes, searches, images, output schemas."""
 
 import base64
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""What the browser brings back to a login: only its own answer counts.
+"""Requests of the browser during a login: only the login's own answer counts.
 
-Each login that fails ends with one line, the browser is told, and nothing is stored.
+Each login that fails ends with one line and a page in the browser, and stores nothing.
 """
 
 import anyio

@@ -1,4 +1,4 @@
-"""Where credentials are kept: the file, the keyring, and what is wrong with either."""
+"""Storage of credentials: the file, the keyring, and the errors of either."""
 
 import json
 import os

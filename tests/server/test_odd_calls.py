@@ -25,7 +25,7 @@ def call(name: str, arguments: str) -> Reply:
 
 
 async def told(home: Path, reply: Reply) -> str:
-    """What the model is told of its call, in a turn that goes on after it."""
+    """Return the output that the model gets for its call, in a turn that goes on after it."""
     unasked = {"sandbox": "danger-full-access", "approvalPolicy": "never"}
     async with session(home, [reply, says("go on")]) as peer:
         end = await peer.run_turn(await peer.start_thread(**unasked))

@@ -19,7 +19,7 @@ KINDS = [
     {"allowed": allowed, "trusted": trusted, "escalated": escalated}
     for allowed, trusted, escalated in product(BOTH, BOTH, BOTH)
 ]
-"""What can be known of a command: a lasting rule covers it, it only reads, it wants outside."""
+"""Facts about a command: a lasting rule covers it, it only reads, it wants to leave the sandbox."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -93,7 +93,7 @@ def begin_turn(process: Server, folder: Path) -> None:
 
 
 def told(fifo: Path) -> bytes:
-    """What a command writes to a pipe; waited for within the bound."""
+    """Return the line that a command writes to a pipe, b"" if none comes within the bound."""
     descriptor = os.open(fifo, os.O_RDWR)
     ready, _, _ = select.select([descriptor], [], [], BOUND)
     line = os.read(descriptor, 100) if ready else b""

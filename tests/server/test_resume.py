@@ -89,7 +89,7 @@ async def test_who_resumes_a_loaded_thread_is_told_what_happens_on_it(tmp_path) 
 
 @pytest.mark.parametrize("after", range(6))
 async def test_a_running_turn_is_shown_as_far_as_it_was_streamed(tmp_path, after: int) -> None:
-    """What the answer shows, and what comes after it, is the message without gap or repetition."""
+    """The answer and the deltas after it give the message without gap or repetition."""
     gates = [anyio.Event() for _ in range(6)]
     words = [f"w{number} " for number in range(5)]
     chunks = [[gate, delta(word)] for gate, word in zip(gates, words, strict=False)]

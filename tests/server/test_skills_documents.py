@@ -1,4 +1,4 @@
-"""What a SKILL.md and its companions say, and what is told of those that are wrong."""
+"""SKILL.md and its companions: their parts, and the reports about invalid ones."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What becomes of the text of a skill: compaction, an interrupt, a disk that does not answer."""
+"""Text of a skill in a conversation: after a compaction, an interrupt, on a disk that hangs."""
 
 import threading
 from pathlib import Path

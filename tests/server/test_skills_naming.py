@@ -1,4 +1,4 @@
-"""Which names of skills a text holds."""
+"""Names of skills in a text."""
 
 import pytest
 

@@ -66,7 +66,7 @@ async def test_the_users_file_is_as_before_once_a_skill_is_enabled_again(tmp_pat
 
 
 def others(config: Path) -> list[str]:
-    """What the server keeps in its home beside its settings."""
+    """Return the names of the server's own files in its home, besides its settings."""
     return sorted(set(os.listdir(config.parent)) & {"counters", "servers", "threads.lock", "index"})
 
 

@@ -1,4 +1,4 @@
-"""Which scenario a connection gets, and when a stage ends by itself."""
+"""Choice of a scenario for a connection, and the end of a stage."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""What is told of a connection: the script, what the file expects, faults, duties of the client."""
+"""Verdict of a connection: the script, the file's expectations, faults, duties of the client."""
 
 import pytest
 from staged import GREETING, staged

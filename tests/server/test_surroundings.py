@@ -25,7 +25,7 @@ NOT_UTF8 = os.fsdecode(b"na\xffme")
 
 
 class Ended:
-    """How a server's process ended."""
+    """Output and exit status of a server's process."""
 
     def __init__(self, done: "subprocess.CompletedProcess[bytes]") -> None:
         self.status = done.returncode

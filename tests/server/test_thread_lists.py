@@ -1,4 +1,4 @@
-"""What is noted of threads while their index is first made, in another thread than the notes."""
+"""Notes about threads, written while another thread makes the index for the first time."""
 
 from dataclasses import dataclass
 from pathlib import Path

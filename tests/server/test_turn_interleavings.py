@@ -140,7 +140,7 @@ class Client:
 
     @property
     def ended(self) -> int:
-        """How many ends were told."""
+        """Return the number of turn/completed messages."""
         return len(self.peer.params_of("turn/completed"))
 
     def granted(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the tests of commands run them, hold them and look for what they left."""
+"""Helpers for tests of commands: run one, keep it waiting, look for processes that outlive it."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ def shell(script: str, cwd: Path | str, **options) -> Command:
 
 
 class Heard:
-    """What a command printed so far; can be waited for."""
+    """Output of a command so far, which can be awaited."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -57,7 +57,7 @@ async def finished(command: Command) -> Finished:
 
 
 def living(*pids: int) -> list[int]:
-    """Those of them that are there, zombies too: the one who started them collects them."""
+    """Return the pids that still exist, zombies too, which only their parent can reap."""
     return [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
 
 
@@ -70,7 +70,7 @@ async def ended(*watched: int) -> None:
 
 
 def fifo(folder: Path, name: str = "never") -> Path:
-    """What a command blocks on, by `read x < name`, until somebody opens it for writing."""
+    """Make a pipe on which `read x < name` blocks until it is opened for writing."""
     path = folder / name
     os.mkfifo(path)
     return path

@@ -23,7 +23,7 @@ ORDINARY = 65534
 SECRET = "the-secret"
 KEPT = "as it was\n"
 PLACES = "/usr/bin:/usr/local/bin:/bin"
-"""Where the server looks for bubblewrap before its PATH."""
+"""Folders in which the server looks for bubblewrap before its PATH."""
 READ_ONLY = ReadOnly(access=FullAccess(type="fullAccess"))
 
 
@@ -79,7 +79,7 @@ class Place:
 
     @property
     def become(self) -> tuple[str, ...]:
-        """What makes a command one of the user's whom this place belongs to."""
+        """Return the words that run a command as the owner of the place; () for this user."""
         user = f"{ORDINARY}"
         options = ("--reuid", user, "--regid", user, "--clear-groups", "--")
         return ("setpriv", *options) if self.ordinary else ()
@@ -117,7 +117,7 @@ class Place:
 
 @cache
 def missing() -> str:
-    """What keeps this machine from confining, "" for nothing; asked without our own code."""
+    """Return why this machine cannot confine commands, "" if it can; without our own code."""
     path = f"{PLACES}:{os.environ.get('PATH', '')}"
     program = shutil.which("bwrap", path=path)
     if program is None:
@@ -133,7 +133,7 @@ sandboxed = [linux, pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket, nee
 """Marks of a module whose commands are confined for real."""
 _USERS = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
 IDENTITIES = one_in(2, _USERS, pytest.mark.attacks)
-"""Who runs them: as root also somebody who is not (`make attacks`)."""
+"""Users who run the commands: this one, and for root under `make attacks` an ordinary one too."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a command is said to do: a table, and any text at all."""
+"""Actions that are shown for a command: a table, and arbitrary text."""
 
 import pytest
 from hypothesis import given
@@ -130,7 +130,7 @@ def test_a_command_that_is_too_long_is_one_unknown_action(script: str) -> None:
     ],
 )
 def test_a_command_that_does_more_is_not_shown_as_harmless(script: str) -> None:
-    """Who is asked reads the actions first."""
+    """A user who approves commands reads the actions first."""
     assert "unknown" in [action.type for action in actions_of(["bash", "-c", script])]
 
 

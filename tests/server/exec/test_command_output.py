@@ -1,4 +1,4 @@
-"""What is kept of a command's output: pure."""
+"""Bounded text that is kept of a command's output: pure code."""
 
 import pytest
 from hypothesis import given

@@ -116,7 +116,7 @@ async def test_children_are_told_too_and_have_the_same_grace(tmp_path) -> None:
 
 
 async def test_a_background_process_can_still_say_what_it_was_about_to(tmp_path) -> None:
-    """As `exec > >(tee log)` does: the reader of our output prints after the main process ended."""
+    """With `exec > >(tee log)`, for example, tee prints after the main process ended."""
     script = "exec > >(while read x; do echo seen $x; done); echo 1; echo 2"
     assert (await finished(shell(script, tmp_path))).output == "seen 1\nseen 2\n"
 

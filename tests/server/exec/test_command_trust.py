@@ -1,4 +1,4 @@
-"""Which commands only read: those of the table, and nothing that could do more."""
+"""Trusted commands: those of the table, and none that could do more than read."""
 
 import re
 
@@ -12,7 +12,7 @@ from reference_server.sandbox.trust import ALWAYS
 
 
 def is_trusted(argv: list[str]) -> bool:
-    """Whether a command is allowed where no rule is, but trust counts."""
+    """Return True if a command without a rule is allowed because it is trusted."""
     return Rules().allow(argv, "/w", trusted_in="/w")
 
 

@@ -1,6 +1,6 @@
-"""What no namespace confines: the kernel's keyrings, sockets of odd families, io_uring.
+"""Kernel calls that namespaces do not confine: keyrings, sockets of odd families, io_uring.
 
-The program itself is run in a small interpreter for every machine, and for real on this one.
+A small interpreter runs the filter program for every machine; the kernel runs it on this one.
 """
 
 import errno

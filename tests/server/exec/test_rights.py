@@ -1,4 +1,4 @@
-"""What a command of root may read: the kernel says the same to one without capabilities."""
+"""Read permissions of root's commands, equal to the kernel's for a process without capabilities."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ from reference_server.sandbox.permissions import may_read
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 WITHOUT = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--")
-"""What takes its capabilities from a command of root; its groups it keeps, as ours do."""
+"""Words that take the capabilities from a command of root; it keeps its groups, as ours do."""
 
 
 @pytest.fixture

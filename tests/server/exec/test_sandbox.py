@@ -1,4 +1,4 @@
-"""What a policy lets a command do, where it cannot be enforced, and what is taken for a denial."""
+"""Permissions of a policy, machines that cannot enforce it, and detection of a denial."""
 
 import os
 import shutil

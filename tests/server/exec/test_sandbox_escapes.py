@@ -36,7 +36,7 @@ OPEN = DangerFullAccess()
 CONFINED = (READ_ONLY, workspace_write())
 confined = pytest.mark.parametrize("policy", CONFINED, ids=lambda one: one.type)
 TIDY = "chmod -R u+rwx mine; rm -rf mine hard"
-"""What an attempt may leave in the workspace, where it is welcome."""
+"""Script that removes the files that an attempt may leave in the workspace."""
 
 
 @pytest.fixture(params=IDENTITIES)

@@ -1,4 +1,4 @@
-"""What a sandbox really mounts, though the file system changes between the plan and the mounts."""
+"""Mounts of a sandbox, though the file system changes between the plan and the mounts."""
 
 import ctypes
 import os

@@ -51,7 +51,7 @@ def write(path: Path, text: str = SECRET) -> None:
 
 @pytest.fixture
 def run_folder(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What stands for /run, with a folder of the user in which a program listens."""
+    """Return a stand-in for /run, with a folder of the user in which a program listens."""
     folder = place.base / "run"
     (folder / "user").mkdir(parents=True)
     give(place)
@@ -155,7 +155,7 @@ NEEDED = (
     ".cache/pip/a",
     ".bashrc",
 )
-"""What a build reads; it stays as it is."""
+"""Files that a build reads; they stay readable."""
 
 
 async def test_every_kind_of_secret_in_the_home_is_hidden(place: Place) -> None:
@@ -277,7 +277,7 @@ def test_of_run_only_files_of_name_servers_and_programs_stay() -> None:
 async def test_a_path_that_cannot_be_followed_is_refused(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As /proc/1/root is for an ordinary user; for root there is none such."""
+    """For an ordinary user /proc/1/root is such a path; root has none, so `realpath` is patched."""
     refused = "/refused/path"
     follow = os.path.realpath
 

@@ -1,4 +1,4 @@
-"""What a policy lets the server itself read and write for a model: the plan of its mounts."""
+"""Files that the server itself may read and write for a model: the plan of its mounts."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What `agent exec` takes from its environment, and what it lets nobody see."""
+"""Environment of `agent exec`: the settings that it reads, the secrets that it must not show."""
 
 import json
 import os

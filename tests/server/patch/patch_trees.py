@@ -84,7 +84,7 @@ def expected(tree: Mapping[str, File]) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What becomes of one file; `after` None: it is deleted."""
+    """Change of one file; `after` None: it is deleted."""
 
     before: File | None
     after: File | None

@@ -1,4 +1,4 @@
-"""What a file keeps beside its content when a patch replaces or moves it, and what it loses."""
+"""Attributes of a file that a patch replaces or moves: those that stay, and those that go."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Where lines are found: beside a search that tries every place, and when nobody waits for it."""
+"""Search for lines: the same result as trying every place, and it ends when it is cancelled."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Which shell commands are a patch and nothing else."""
+"""Shell commands that are a patch and do nothing else."""
 
 import shlex
 import shutil

@@ -121,7 +121,7 @@ class Place:
         recorder.close()
 
     def patch_it(self) -> None:
-        """What a server does with a patch."""
+        """Apply the patch and record the item, as a server does."""
         plan = planned(self.root)
         item = FileChangeItem(id="item_7", changes=[], status="inProgress")
         record = ItemRecord(at=7, turn_id="turn_1", item=item)
@@ -162,7 +162,7 @@ def killed(place: Place, at: int, fails: Fails) -> bool:
 
 @dataclass(frozen=True)
 class Seen:
-    """What was found after a server was killed at one step, and a later one had come."""
+    """State after a server was killed at one step and a later server has recovered."""
 
     statuses: list[str]
     temporaries: list[str]
@@ -189,7 +189,7 @@ def at_every_step(folder: Path, fails: Fails) -> Iterator[Seen]:
 
 
 def print_every_step(folder: str, fails: str) -> None:
-    """What `seen_at_every_step` reads, a line for each step."""
+    """Print a line for each step, as `seen_at_every_step` reads them."""
     os.umask(0o022)
     for seen in at_every_step(Path(folder), globals()[fails]):
         print(json.dumps(asdict(seen)))  # noqa: T201

@@ -1,4 +1,4 @@
-"""What the largest patches take of memory, measured in processes of their own."""
+"""Memory that the largest patches take, measured in processes of their own."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ end(how)
 
 
 def measured(tmp_path: Path, *lines: str) -> tuple[str, int]:
-    """How a patch ended, and the MiB that it took."""
+    """Return the outcome of a patch, and its peak memory in MiB."""
     patch = tmp_path / "patch"
     patch.write_text("\n".join(["*** Begin Patch", *lines, "*** End Patch"]))
     [how], peak = peak_of(MAKING, str(patch), str(tmp_path / "work"))

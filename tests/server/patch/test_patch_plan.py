@@ -1,4 +1,4 @@
-"""What a patch makes of the files: where hunks go, what is kept, and what is refused.
+"""Plan of a patch: the places of hunks, the text that is kept, and the errors.
 
 Results marked "as the real tool" were seen with the real servers' own tool, 0.107.0 and 0.169.0.
 """
@@ -26,7 +26,7 @@ def _plan(cwd: Path, *lines: str) -> Plan:
 
 
 def _updated(cwd: Path, content: str | bytes, *lines: str) -> bytes:
-    """What the hunks make of a file."""
+    """Return the content of a file after the hunks."""
     data = content if isinstance(content, bytes) else content.encode()
     (cwd / "f").write_bytes(data)
     [change] = _plan(cwd, "*** Update File: f", *lines).changes
@@ -187,7 +187,7 @@ def test_the_plan_says_what_becomes_of_each_file_by_path(tmp_path: Path) -> None
 
 
 def test_a_file_added_over_another_replaces_it(tmp_path: Path) -> None:
-    """As the real tool."""
+    """The behaviour is that of the real tool."""
     (tmp_path / "f").write_bytes(b"old")
     [change] = _plan(tmp_path, "*** Add File: f", "+new").changes
     assert (change.kind, change.before, change.after) == ("add", b"old", b"new\n")
