@@ -1,4 +1,4 @@
-"""What a model step may say of its call beside an earlier one, and of tool outputs' absence."""
+"""Comparison of a model call with an earlier one, and texts that an output must lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a call of the model is, where nobody says which conversation it belongs to."""
+"""Assignment of a model call to a conversation, if the call does not name one."""
 
 import json
 from typing import Any

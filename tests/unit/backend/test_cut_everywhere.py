@@ -82,7 +82,7 @@ def steps() -> Iterator[ModelStep]:
 
 
 def sent(step: ModelStep) -> tuple[list[str | None], bool]:
-    """What the model's side sends in a step, and whether the script cuts it then."""
+    """Return the kinds of events that a step sends, and whether the script cuts the stream."""
     gates, heard, encoder = Gates(), list[str | None](), ResponsesEncoder()
     gates.open_all()
     body = {"tools": OFFERED}
@@ -113,7 +113,7 @@ def uncut(step: ModelStep) -> ModelStep:
 
 @pytest.fixture(scope="module")
 def last_events() -> set[str]:
-    """What the streams that are cut have sent last."""
+    """Return the last events of the streams that are cut."""
     found: set[str] = set()
     for step in steps():
         if cuts(step) or (step.fail is not None and step.fail.disconnect):
@@ -125,7 +125,7 @@ def last_events() -> set[str]:
 
 @pytest.fixture(scope="module")
 def followers() -> set[tuple[str, str]]:
-    """Which event can come right after which, in the streams of these scenarios."""
+    """Return the pairs of events that follow each other in the streams of these scenarios."""
     found: set[tuple[str, str]] = set()
     for step in steps():
         if step.fail is None and cuts(step):

@@ -1,4 +1,4 @@
-"""What a call must carry where several things are right, and the words of an unknown server."""
+"""Requirements on a call with several right forms, and the words of an unknown server."""
 
 from __future__ import annotations
 

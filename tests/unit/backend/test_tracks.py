@@ -1,4 +1,4 @@
-"""Which thread a call belongs to, and which step it gets."""
+"""Choice of the thread that a model call belongs to, and of its step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: phases of a trace, causes of a stack, reasons of starts."""
+"""Profile of the time of a run: phases of a trace, causes of a stack, reasons of starts."""
 
 from __future__ import annotations
 

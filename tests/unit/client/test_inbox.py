@@ -22,7 +22,7 @@ def is_method(method: str) -> Predicate:
 
 
 class Waits:
-    """What several waiters got, by name; `gone` those that were told of the end."""
+    """Frames that several waiters got, by name; `gone` are the waiters that met the end."""
 
     def __init__(self, inbox: Inbox) -> None:
         self.inbox = inbox

@@ -1,4 +1,4 @@
-"""Which choices of two runs differ, and which difference may be chance."""
+"""Differences between the choices of two runs, and those that may be chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the messages of two runs differ, and which difference may break a client."""
+"""Differences between the messages of two runs, and those that may break a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which verdicts of two runs differ, and what only one of them played."""
+"""Differences between the verdicts of two runs, and scenarios that only one of them played."""
 
 from __future__ import annotations
 

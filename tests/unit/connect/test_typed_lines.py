@@ -1,4 +1,4 @@
-"""What a typed line means, where the cursor stands in it, and what is proposed there."""
+"""Typed lines: their meaning, the place of the cursor, and the proposals there."""
 
 import pytest
 

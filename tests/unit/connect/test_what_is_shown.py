@@ -1,4 +1,4 @@
-"""How much of a conversation is shown, and what of a finding."""
+"""Output of a session: the shown part of a conversation and of a finding."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is made of runs of `agent exec`: of a run of the harness, and of a recording."""
+"""Scenarios from runs of `agent exec`: from a run of the harness, and from a recording."""
 
 import json
 from pathlib import Path

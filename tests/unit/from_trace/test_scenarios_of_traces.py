@@ -1,4 +1,4 @@
-"""What `harness scenario from-trace` makes of a trace, and what it says of one that is no good."""
+"""Scenarios that `harness scenario from-trace` makes of traces, and errors about unusable ones."""
 
 import json
 from pathlib import Path

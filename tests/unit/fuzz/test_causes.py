@@ -1,4 +1,4 @@
-"""Which causes are followed up: another occasion too, but only so often."""
+"""Causes of failures that are followed up: on each occasion, but only a bounded number of times."""
 
 from harness.search.fuzz.causes import Causes
 

@@ -97,7 +97,7 @@ def test_a_steady_document_is_preferred_to_a_smaller_one_that_is_not() -> None:
 
 def test_a_failure_of_used_processes_is_shrunk_on_fresh_ones() -> None:
     def wrong(names: list[str], number: int) -> bool:
-        """Whatever is asked of a process that was used; else with c and e."""
+        """Return True for every request on a used process; on a fresh one only with c and e."""
         return number == 0 or {"c", "e"} <= set(names)
 
     found = make_small(Plays(wrong), session(*LETTERS), shows, 5)

@@ -1,4 +1,4 @@
-"""What becomes of a failure that is met again: lost ones, long ones and flaky ones; no server."""
+"""Failures that come again: unconfirmed, long and flaky ones, without a server."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Search(Searcher):
         self._end = time.monotonic() - seconds_ago
 
     def polish(self, seconds_ago: float = 0) -> None:
-        """What is done when the time is over."""
+        """Run the work that follows the end of the time."""
         self.end(seconds_ago)
         self._polish()
 

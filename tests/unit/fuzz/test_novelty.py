@@ -1,4 +1,4 @@
-"""Which of many drawn sessions are played: what they bring together, and the greedy choice."""
+"""Choice of sessions among many drawn ones: the pairs that they add, and the greedy choice."""
 
 from collections import Counter
 from typing import Any

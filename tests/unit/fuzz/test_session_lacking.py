@@ -1,4 +1,4 @@
-"""What a session says of what a server offers: in hand-made conversations, on time and late."""
+"""Evidence of a session about unsupported features, in hand-made conversations."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def request(document: Json) -> Json:
 
 
 def made_small(one: Request, fails: Callable[[Json], bool]) -> Json:
-    """What is left of a request, where `fails` says of its body whether it goes wrong."""
+    """Shrink a request; `fails` decides by its body whether it still fails."""
 
     def wrong(document: Json) -> bool:
         asked = [step["request"] for step in document["client"] if "request" in step]

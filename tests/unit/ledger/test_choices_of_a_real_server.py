@@ -1,6 +1,6 @@
-"""What the observers read off recordings of a real server, beside what is known of that server.
+"""Choices that the observers read from recordings of a real server, compared with known values.
 
-The values were written down from the description of its behaviour, not from the observers.
+The values come from the description of its behaviour, not from the observers.
 """
 
 from __future__ import annotations

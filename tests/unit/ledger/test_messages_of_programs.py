@@ -1,4 +1,4 @@
-"""What is gathered of the messages of exec, of agent mcp and of SDKs."""
+"""Messages that are gathered from exec, from agent mcp and from SDKs."""
 
 from __future__ import annotations
 

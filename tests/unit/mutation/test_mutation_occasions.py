@@ -1,4 +1,4 @@
-"""Where a mutation run looks first, and when it looks in all other scenarios too."""
+"""Known occasions, which a mutation run tries first, before all other scenarios."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager

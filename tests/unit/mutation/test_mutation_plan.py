@@ -1,4 +1,4 @@
-"""Where faults can act, as clean traces show it, and which scenarios are tried."""
+"""Plan of a mutation run: the places of faults in clean traces, and the scenarios to try."""
 
 from pathlib import Path
 

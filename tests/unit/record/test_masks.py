@@ -1,4 +1,4 @@
-"""What is taken for a secret in a recording, what is not, and what stands in its place."""
+"""Masks of secrets in a recording: secrets, texts that only look like one, and their masks."""
 
 import json
 import re

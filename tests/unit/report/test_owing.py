@@ -1,4 +1,4 @@
-"""What a trace owes in the end: judged, suspected, or left alone, and for which reason."""
+"""Messages that a trace owes at its end: judged, suspected, or skipped, each with a reason."""
 
 from typing import Any
 

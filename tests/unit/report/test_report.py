@@ -1,4 +1,4 @@
-"""When a report is red."""
+"""Conditions under which a report is red."""
 
 from __future__ import annotations
 

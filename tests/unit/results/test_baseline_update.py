@@ -1,4 +1,4 @@
-"""What an update writes into a baseline file, and that it leaves the rest of the file alone."""
+"""Updates of a baseline file: the new entries, and the rest of the file unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker found crosses to the controller as builtins, and nothing is lost."""
+"""Outcomes of a worker reach the controller as builtins, and lose nothing."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which scenarios show something, packed as text."""
+"""Sets of scenarios, packed as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which command shows a finding of the run again."""
+"""Commands that show a finding of the run again."""
 
 import pytest
 

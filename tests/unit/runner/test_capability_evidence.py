@@ -1,4 +1,4 @@
-"""What a scenario's own run shows that a probed target does not offer."""
+"""Evidence from a scenario's own run that a probed target lacks a feature."""
 
 from __future__ import annotations
 

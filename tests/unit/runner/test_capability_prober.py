@@ -1,4 +1,4 @@
-"""What is asked before a scenario is played: which probe, how often, and what it may conclude."""
+"""Probes before a scenario is played: their choice, their number, and their conclusions."""
 
 from __future__ import annotations
 

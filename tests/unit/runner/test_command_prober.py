@@ -1,4 +1,4 @@
-"""Which commands an agent is said not to know, by what it says of them and of an unknown word."""
+"""Detection of unsupported commands: the agent rejects them as it rejects an unknown word."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def knowing(*known: str) -> Agent:
 
 
 def lacking(agent: Agent, *needs: str, **more: object) -> tuple[list[str], list[list[str]]]:
-    """What an agent is said to lack, and what it was run with."""
+    """Return the missing needs of an agent, and the command lines with which it was run."""
     asked: list[list[str]] = []
 
     async def ask(words: Sequence[str]) -> CommandResult:

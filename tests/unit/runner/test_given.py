@@ -1,4 +1,4 @@
-"""What a run was given stands in the head of its trace, so that it can be played again."""
+"""Input of a run, stored in the head of its trace, so that it can be played again."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_it_has_what_no_message_shows_and_nothing_that_one_does() -> None:
 
 
 def test_a_request_may_have_params_of_any_depth() -> None:
-    """Those of a file are limited, those that a fuzzer makes up are not."""
+    """Params in a scenario file are limited in depth, those that a fuzzer makes are not."""
     deep: object = None
     for _ in range(400):
         deep = [deep]

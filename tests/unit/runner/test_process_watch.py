@@ -1,4 +1,4 @@
-"""What is told from noise in what is seen of a process beside the protocol; a stub is watched."""
+"""Findings about a process beside the protocol, told from noise; a stub is watched."""
 
 from __future__ import annotations
 

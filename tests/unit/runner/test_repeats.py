@@ -1,4 +1,4 @@
-"""Which repetitions a failed scenario gets and what is made of them; a table plays the server."""
+"""Repetitions of a failed scenario and the conclusions from them; a table plays the server."""
 
 from __future__ import annotations
 

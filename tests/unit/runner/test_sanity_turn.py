@@ -1,4 +1,4 @@
-"""When a process has to show that it is still good, and what is wrong with it if it is not."""
+"""Sanity turns of a process: the moments when one is needed, and the faults that it shows."""
 
 from __future__ import annotations
 

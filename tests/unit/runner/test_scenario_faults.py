@@ -35,7 +35,7 @@ def entries(written: str) -> list[FaultEntry]:
 
 
 def story(written: str, said: str) -> str:
-    """What each message lets pass, `a|b|` and so on; what is no message of `SAID` is a dot."""
+    """Return the messages that pass at each step, as `a|b|`; a message not in `SAID` is a dot."""
     chain = FaultChain(live_faults(entries(written)))
     steps: list[str] = []
     for letter in said:

@@ -1,4 +1,4 @@
-"""What a server calls itself is read off its answer to `initialize`, as one short line."""
+"""Name of a server, read from its answer to `initialize`, as one short line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine cannot do is withdrawn from what a profile promises, and told in one line."""
+"""Capabilities that this machine lacks are removed from a profile's, and reported in one line."""
 
 from __future__ import annotations
 

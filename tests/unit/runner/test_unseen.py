@@ -1,4 +1,4 @@
-"""Whether a turn may still run of which nobody was told that it ended."""
+"""Turns that may still run, since their end was not reported to any client."""
 
 from __future__ import annotations
 

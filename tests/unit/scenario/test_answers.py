@@ -37,7 +37,7 @@ def asking(identifier: int, method: str = APPROVAL, **params: Any) -> dict[str, 
 async def play(
     steps: str, *said: dict[str, Any], bounds: Bounds | None = None
 ) -> tuple[StepFailure | None, list[dict[str, Any]], list[bool]]:
-    """What became of it, our answers as the server received them, and which were deliberate."""
+    """Play the steps; return the failure, our answers at the server, and which were deliberate."""
     with anyio.fail_after(20):
         async with connected() as (peer, server, _):
             server.then["turn/start"] = list(said)

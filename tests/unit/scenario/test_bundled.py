@@ -51,7 +51,7 @@ def _model_steps(loaded: Loaded) -> Iterator[ModelStep]:
 
 
 def _playable(loaded: Loaded) -> bool:
-    """Whether a server that we have offers what the scenario needs."""
+    """Return True if one of our servers offers the features that the scenario needs."""
     return any(set(loaded.scenario.needs) <= set(profile.capabilities) for profile in REAL)
 
 

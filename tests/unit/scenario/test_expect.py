@@ -48,7 +48,7 @@ def problems(
     calls: int = 0,
     cwd: Path = Path("/nowhere"),
 ) -> list[Problem]:
-    """What is unmet of `expect` after a turn that said this."""
+    """Return the unmet part of `expect` after a turn with these messages."""
     text = f"{HEAD}model: {model}\nexpect: {expect}\n"
     loaded = load_text(text)
     recorder = Recorder()

@@ -1,4 +1,4 @@
-"""What a look at a server's files notes: a file, where it went, and texts that files have."""
+"""Marks about a server's files: a file, its new place, and texts in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario says under `mcp`, and the tables that the agent gets for it."""
+"""Key `mcp` of a scenario, and the tables that the agent gets for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which scenarios leave no process that the next one can use."""
+"""Scenarios after which the process cannot be used by the next one."""
 
 import pytest
 

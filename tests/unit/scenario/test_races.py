@@ -1,4 +1,4 @@
-"""What is played for a placement: which positions an action has, and what the derived play is."""
+"""Placements of a race: the positions of each action, and the derived play."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user may write where a scenario is wanted."""
+"""Names of scenarios that a user may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps that speak any message send, wait for and name."""
+"""Steps for arbitrary messages: they send, wait for and name them."""
 
 from __future__ import annotations
 

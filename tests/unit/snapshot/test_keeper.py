@@ -1,4 +1,4 @@
-"""What becomes of a play: how often it is played again, and what is pending then."""
+"""Transcripts of a play: the number of repeated plays, and the pending result."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

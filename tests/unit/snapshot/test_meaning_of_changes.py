@@ -1,4 +1,4 @@
-"""What a changed transcript means for the protocol, in sentences."""
+"""Sentences that say the meaning of a changed transcript for the protocol."""
 
 import pytest
 

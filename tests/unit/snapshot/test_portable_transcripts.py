@@ -1,4 +1,4 @@
-"""What differs from run to run or from machine to machine does not show in a transcript."""
+"""Transcripts hide values that differ from run to run or from machine to machine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a review shows of each snapshot that waits, and what each key does."""
+"""Review of pending snapshots: its output, and the effect of each key."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def states(folder: SnapshotFolder) -> dict[str, State]:
 
 
 def reviewed(folder: SnapshotFolder, keys: str, width: int = 120) -> tuple[str, str]:
-    """What a review with these keys says in the end, and what it showed."""
+    """Return the last line of a review with these keys, and its output."""
     console = Console(record=True, width=width, highlight=False, markup=False, quiet=False)
     given: Iterator[str] = iter(keys)
     review = Review(folder, lambda: next(given, ""), console)

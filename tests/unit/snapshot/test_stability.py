@@ -1,4 +1,4 @@
-"""What plays of one scenario have in common, and whether another play shows it."""
+"""Common part of several plays of one scenario, and whether another play shows it."""
 
 import pytest
 

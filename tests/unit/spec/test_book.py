@@ -1,4 +1,4 @@
-"""What the book answers: errors in words, types in messages, unknown names."""
+"""Answers of the book: errors in words, types in messages, unknown names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What rules know of item types beside their members: read from the schema, refused if no word."""
+"""Traits of item types that rules use, read from the schema; an unknown trait is an error."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the book's schemas say in words: members, variants, and the open points they cite."""
+"""Schemas of the book in words: members, variants, and the open points that they cite."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a row of the book demands, some rule demands as well; and a lighter row says why it is."""
+"""Levels of requirements: some rule has the same level, or the lighter row gives a reason."""
 
 import pytest
 

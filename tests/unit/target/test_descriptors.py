@@ -1,4 +1,4 @@
-"""What a process holds open, by kind, without the files of its home."""
+"""Open descriptors of a process, by kind, without the files of its home."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a target needs of this machine: asked by a command, bounded, and told in one line."""
+"""Programs that a target needs on this machine: checked by a command, bounded, one line each."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_program_that_hangs_is_ended_at_the_bound_with_what_it_started(
 
 
 def ends(pid: int) -> bool:
-    """Whether it has ended, or does so soon; nobody may be there to wait for it."""
+    """Return True if it has ended, or ends within the bound; this process may not be its parent."""
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Who a server's descendants are, whatever way they are looked up."""
+"""Descendants of a server's process, found in every way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run keeps its things, and that what dead runs left is swept."""
+"""Folders of a run, and the removal of the files of dead runs."""
 
 from __future__ import annotations
 

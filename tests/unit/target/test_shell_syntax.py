@@ -1,4 +1,4 @@
-"""What a user took from a shell's prompt is answered with what to write instead."""
+"""Errors about shell syntax in a command name the command to write instead."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which ids are the same, and which request an answer belongs to."""
+"""Equality of ids, and the request that an answer belongs to."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a rule may know of order: `Trace.before`, and the order in which messages came."""
+"""Order of messages as far as rules may know it: `Trace.before`, and the order of arrival."""
 
 from harness.trace.marks import EndingBegins, GateOpened
 from harness.trace.order import (

@@ -1,4 +1,4 @@
-"""What is owed: opened by one message, met by another, on each connection for itself."""
+"""Owed messages: opened by one message, met by another, on each connection separately."""
 
 from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.marks import Closed, ModelCall, StepBegins
@@ -206,7 +206,7 @@ def joins(talk: Talk, status: str = "inProgress") -> Talk:
 
 
 def both(talk: Talk, *moves: str) -> Talk:
-    """What is told of the turn is told to both clients, the second one first."""
+    """Report each event of the turn to both clients, the second one first."""
     for connection in ("c2", "c1"):
         for move in moves:
             getattr(talk.on(connection), move)()

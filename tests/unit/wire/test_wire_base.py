@@ -1,4 +1,4 @@
-"""How wire models read and write: names, strictness, missing apart from null."""
+"""Reading and writing of wire models: names, strictness, missing apart from null."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""What the protocol leaves open: our own members are read as models, what others chose as it is."""
+"""Open parts of the protocol: our own members are models, foreign values stay as they are."""
 
 from typing import Any
 

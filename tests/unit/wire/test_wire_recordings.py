@@ -81,7 +81,7 @@ def test_recordings_are_written_back_except_for_unknown_members() -> None:
 
 
 def within(written: Any, original: Any, place: str) -> bool:
-    """Whether all that was written was there, with the same value; a wanting `turns` is empty."""
+    """Return True if all written members equal the original's; an added `turns` must be empty."""
     if isinstance(written, dict) and isinstance(original, dict):
         return all(
             within(value, original[name], f"{place}.{name}")
