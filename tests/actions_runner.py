@@ -1,8 +1,8 @@
-"""How the runner of GitHub Actions reads what a step prints: which lines are commands to it.
+"""Commands that the runner of GitHub Actions reads from the output of a step.
 
-Written after the runner's behaviour: a line is a command where it begins with `::` after blanks,
-or has `##[` anywhere, and names a command that the runner knows. After `::stop-commands::TOKEN`
-nothing is one but `::TOKEN::`.
+This follows the runner's behaviour: a line is a command if it begins with `::` after blanks, or
+has `##[` anywhere, and names a command that the runner knows. After `::stop-commands::TOKEN` only
+`::TOKEN::` is a command.
 """
 
 from __future__ import annotations

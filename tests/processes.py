@@ -26,7 +26,7 @@ COMMANDS = Path(sys.executable).parent
 MARK = "HARNESS_TEST_MARK"
 """Everything that a test starts carries this variable, so that what stays behind can be found."""
 ENVIRONMENT = dict(os.environ)
-"""As it is before any test changes it."""
+"""Environment before any test changes it."""
 BOUND = 120.0
 """Seconds for a command, on a machine under load."""
 

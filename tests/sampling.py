@@ -8,7 +8,7 @@ from _pytest.mark import ParameterSet
 
 
 def one_in(many: int, cases: Iterable[Any], mark: pytest.MarkDecorator) -> list[ParameterSet]:
-    """What to parametrise a test with: the first of every so many cases is without the mark.
+    """Return parameters for a test; all but the first of every `many` cases have the mark.
 
     A case of several values is a tuple.
     """

@@ -83,7 +83,7 @@ def of_the_harness() -> Iterator[str]:
 
 
 class Work:
-    """What a fork is to be, and how it asks for workers where it may have some."""
+    """Request for a fork: its command, environment and folder, and the socket for its workers."""
 
     def __init__(self, asked: dict[str, Any], workers: socket.socket | None) -> None:
         self.words: list[str] = asked["words"]

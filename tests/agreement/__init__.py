@@ -1,1 +1,1 @@
-"""Whether the judge's book and the wire models say the same."""
+"""Comparison of the judge's book with the wire models."""

@@ -31,14 +31,14 @@ _NAME = re.compile(r"\.(\w+)")
 
 
 class Spot(NamedTuple):
-    """Where something stands in a document, and how the facts call that place."""
+    """Path of a value in a document, and the name of that place in the facts."""
 
     path: tuple[Step, ...]
     place: str
 
 
 def disagreements(schemas: SchemaBook, reference: str, model: type[BaseModel]) -> dict[str, str]:
-    """What documents show, as `label: only the book takes it` and the like; and one that does."""
+    """Return the differences by label (`PLACE: only the book takes it`), each with one document."""
     book, wire = book_facts(schemas, reference), wire_facts(model)
     found: dict[str, str] = {}
     for place, document, known in _documents(book, wire):
@@ -152,7 +152,7 @@ def _values(facts: Facts, place: str) -> frozenset[str]:
 
 
 def _inner(facts: Facts, place: str, value: dict[str, Any]) -> list[str]:
-    """Where the members of an object may be said: at its place, or for its `type`."""
+    """Return the places of an object's members: the object's own, and that of its `type`."""
     tag = value.get("type")
     return [place, f"{place}.<{tag}>"] if tag in facts.variants.get(place, ()) else [place]
 
@@ -191,7 +191,7 @@ def _without(document: Any, path: tuple[Step, ...]) -> Any:
 
 
 def _written(model: type[BaseModel], document: Any) -> Any:
-    """What the model writes after it has read a document; None where it refuses it."""
+    """Return the document as the model writes it after reading it; None if the model rejects it."""
     try:
         read = model.model_validate(document, by_alias=True, by_name=False)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What a schema says of each place in a message, in a form in which two schemas can be compared.
+"""Facts of a schema about each place in a message, in a form that two schemas share.
 
 A place is written like `turn.items[].<agentMessage>.text`: `[]` is any element, `<x>` the members
 that an object has when its `type` is x.
@@ -91,7 +91,7 @@ def _above(place: str) -> list[str]:
 
 
 def label_of(book: Facts, place: str) -> str:
-    """How the book calls a place, or the nearest one around it and the rest."""
+    """Return the book's name of a place, or the nearest parent's name and the rest of the path."""
     near = place
     while near not in book.places:
         near = (_above(near) or [""])[-1]

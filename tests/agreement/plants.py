@@ -31,7 +31,7 @@ class Plant:
     method: str
     found: tuple[str, ...]
     shown: bool = True
-    """Whether documents tell too; none can tell of a member that may be anything or nothing."""
+    """True if documents show it too; they cannot show a member that may be anything or nothing."""
 
 
 def _replaced(text: str, old: str, new: str) -> str:

@@ -71,7 +71,7 @@ def _tags(node: dict[str, Any]) -> list[str]:
 
 
 def _branches(rule: dict[str, Any], facts: Facts, place: str, tags: list[str]) -> list[str]:
-    """Where the `then` of a rule applies: at the place itself, or for some values of `type`."""
+    """Return the places to which the `then` of a rule applies: this one, or that of some types."""
     condition = rule["if"]
     if "type" in condition:
         return [place]

@@ -1,4 +1,4 @@
-"""Where the two differ for a good reason, and what in the book settles it.
+"""Accepted differences between book and models, each with the reason from the book.
 
 A difference that is not listed fails, and so does a listed one that is gone. The book was made from
 the text alone, so an entry says why the models do not follow it to the letter.

@@ -1,4 +1,4 @@
-"""What requests do: the column of the book, and the models of results, which say the same."""
+"""Effects of requests: the column of the book agrees with the models of results."""
 
 import pytest
 

@@ -124,7 +124,7 @@ STEPS: list[dict[str, Any]] = [
 
 
 async def noted() -> list[MarkBody]:
-    """What the scripted model notes of five calls, one for each way in which an answer can end."""
+    """Return the marks of the scripted model for one call per way in which an answer can end."""
     marks: list[MarkBody] = []
     model = ScriptedModel(
         {"t": [ModelStep.model_validate(step) for step in STEPS]},

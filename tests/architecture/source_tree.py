@@ -110,7 +110,7 @@ def package_of(module: str) -> str:
 
 
 def within(module: str, *packages: str) -> bool:
-    """Whether a module is one of the packages or lies inside one."""
+    """Return True if a module is one of the packages or lies inside one."""
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 

@@ -78,7 +78,7 @@ def test_no_error_is_raised_in_except_star() -> None:
 
 
 def _compares_order(tree: ast.AST) -> Iterator[ast.Attribute]:
-    """Where sequence numbers are read, other than to name the place of a finding."""
+    """Yield the uses of sequence numbers, except as the place of a finding."""
     places = {
         argument
         for node in ast.walk(tree)

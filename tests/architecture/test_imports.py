@@ -370,7 +370,7 @@ KNOW_SESSIONS = (
 
 
 def test_the_judge_knows_no_surface() -> None:
-    """What a line is and who answers whom is a surface's: a new one leaves the judge alone."""
+    """Only surfaces know kinds of lines and match answers: a new surface changes no judge."""
     judging = {
         module_name(path): set(re.findall(r"[a-z]+", path.read_text("utf-8").lower()))
         for path in python_files("harness/judge")

@@ -1,4 +1,4 @@
-"""What the commands do with files: judging stored traces, listing, validating."""
+"""Commands that read files: judging stored traces, listing, validating."""
 
 import json
 import re

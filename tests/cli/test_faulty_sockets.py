@@ -53,7 +53,7 @@ def listening(
 
 @contextmanager
 def client_of(address: str, folder: Path) -> Generator[tuple[Send, Receive]]:
-    """What sends a message, and what receives the next one, on a connection to this address."""
+    """Connect to this address; yield a function that sends and one that receives a message."""
     if not address.startswith("unix:"):
         over_unix = address.startswith("ws+unix:")
         path = str(folder / address.removeprefix("ws+unix:"))
@@ -70,7 +70,7 @@ def client_of(address: str, folder: Path) -> Generator[tuple[Send, Receive]]:
 
 
 def ends_of_a_turn(address: str, folder: Path) -> int:
-    """How often a client is told of the end of its turn, until the thread is read."""
+    """Return how often the end of a turn reaches a client before its answer to thread/read."""
     with client_of(address, folder) as (send, receive):
 
         def ask(number: int, method: str, params: object) -> None:

@@ -1,4 +1,4 @@
-"""What the commands say of themselves, as reviewed text (`--snapshot-update` to take a change)."""
+"""Help texts of the commands, as reviewed text (`--snapshot-update` to take a change)."""
 
 import re
 

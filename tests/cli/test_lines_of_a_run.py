@@ -1,4 +1,4 @@
-"""What a run prints: what somebody has to read, and with -v all the rest."""
+"""Output of a run: short by default, every rule with -v."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What a user gets wrong: one line that says what to do, exit status 2, no traceback."""
+"""Mistakes of a user: one line that says how to correct them, exit status 2, no traceback."""
 
 import re
 from pathlib import Path

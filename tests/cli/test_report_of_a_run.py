@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a run of one scenario, by two workers, left its reports."""
+    """Return the folder with the reports of a run of one scenario by two workers."""
     folder = tmp_path_factory.mktemp("reports")
     words = ["--target", "reference", "turns/plain-turn", "-n", "2"]
     said = call("harness", "run", *words, "--json", "r.json", "--junit", "r.xml", cwd=folder)

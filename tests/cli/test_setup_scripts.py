@@ -1,4 +1,4 @@
-"""What `make` sets up for the sandbox, and `make bare`: the scripts, with stubs on the PATH."""
+"""Setup of the sandbox by `make`, and `make bare`: the scripts, with stubs on the PATH."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Machine:
         path.chmod(0o755)
 
     def run(self, script: str = "bubblewrap.sh", **variables: str) -> str:
-        """What the script says; it must end with 0."""
+        """Return the output of the script, which must exit with 0."""
         first = ["env", "-u", "HARNESS_INSTALL", f"PATH={self.bin}:{os.environ['PATH']}"]
         first += [f"{name}={value}" for name, value in variables.items()]
         line = [HIDING, *first, str(TOOLS / script)]

@@ -1,4 +1,4 @@
-"""What ships to be read and tried: documents, example servers, bundled scenarios; the version."""
+"""Shipped files to read and try: documents, example servers, bundled scenarios; the version."""
 
 import re
 import tomllib

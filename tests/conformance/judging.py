@@ -63,7 +63,7 @@ class Judged:
         return {issue.id: issue.message for issue in self.report.issues}
 
     def starts(self) -> list[tuple[str, str]]:
-        """Why each process was started, and for which scenario."""
+        """Return the reason of each start of a process, with its scenario."""
         return [(one.reason.value, one.scenario) for one in self.report.starts]
 
     def story(self, name: str) -> str:
@@ -185,7 +185,7 @@ def start_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> R
 
 
 def _interruptible() -> None:
-    """Where the tests run in the background, a shell has made SIGINT be ignored."""
+    """Restore the default of SIGINT, which a shell ignores in background jobs."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -197,7 +197,7 @@ def run_pytest(*args: str, folder: Path, mark: str) -> Ran:
 
 
 def _words(args: Sequence[str], folder: Path) -> list[str]:
-    """As `harness run` has them: without the plugins and the rewriting that take the longest."""
+    """Return the options of `harness run`, without the slowest plugins and assertion rewriting."""
     ini, report = folder / "pytest.ini", folder / "report.json"
     ini.write_text("[pytest]\n", encoding="utf-8")
     report.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a server does not offer is asked for once, and that changes no verdict, in any order."""
+"""Probes of unsupported features: one each, without effect on verdicts, in any order."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Seen = dict[str, tuple[str, str, list[tuple[str, str, str]]]]
 
 
 def seen(server: str, scenarios: Sequence[Loaded], *, asks: bool = True) -> Seen:
-    """What a session makes of scenarios: verdict, reason, and the rules and verdicts of rows."""
+    """Return, by scenario, the verdict, the reason and the rows of rules in one session."""
     session = WorkerSession(configure(server_cmd=server), probes=asks)
     try:
         return {one.id: _of(session.play(one)) for one in scenarios}

@@ -1,7 +1,7 @@
-"""What the suite says about servers that are broken in one place each.
+"""Findings of the suite about servers that are broken in one place each.
 
-The servers' own docstrings (fixtures/servers/broken) say what a judge must say. Bounds are scaled
-down, so that each hang is short; whatever happens, no process and no folder stays behind.
+The servers' own docstrings (fixtures/servers/broken) name the expected findings. Timeouts are
+scaled down, so that each hang is short; no process and no folder stays behind.
 """
 
 from __future__ import annotations

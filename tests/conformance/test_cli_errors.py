@@ -1,7 +1,7 @@
-"""What is wrong in a command line, a profile or a file is said in one line, and nothing starts.
+"""Errors in a command line, a profile or a file: one line, and nothing starts.
 
-Everything is checked by `configure`, before pytest collects; some of it is tried through pytest as
-well. The server of these tests leaves a file behind as soon as it starts.
+`configure` checks everything before pytest collects; some tests go through pytest as well. The
+server of these tests leaves a file behind as soon as it starts.
 """
 
 from __future__ import annotations

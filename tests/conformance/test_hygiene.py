@@ -1,6 +1,6 @@
-"""What a server does beside the protocol: each finding has a server that shows it, and no other.
+"""Findings about behaviour beside the protocol, each on a server that shows it alone.
 
-That good servers show none of it is asked where good servers are judged (test_correct_servers).
+test_correct_servers checks that good servers have none of these findings.
 """
 
 from __future__ import annotations

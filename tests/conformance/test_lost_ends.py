@@ -47,7 +47,7 @@ def losing(way: str, *names: str) -> Judged:
 
 
 def is_owed(found: Judged, name: str) -> bool:
-    """Whether the one thing that is wrong is a turn/completed that never came."""
+    """Return True if the only failure is a turn/completed that never came."""
     [scenario] = [one for one in found.report.scenarios if one.id == name]
     [proof] = found.rule("turn.completes").proofs
     return (

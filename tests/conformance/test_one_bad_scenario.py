@@ -1,4 +1,4 @@
-"""What goes wrong in one scenario costs that one: the others are played and judged as usual.
+"""Failures inside one scenario: the others are played and judged as usual.
 
 The server here is correct until a user's text asks it to misbehave.
 """

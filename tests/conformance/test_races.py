@@ -137,7 +137,7 @@ class TestOnePosition:
 
 @pytest.mark.usefixtures("place")
 class TestListening:
-    """Where the server listens, the end of a connection is not the end of the server."""
+    """A listening server must survive the end of a connection."""
 
     SERVER = f"{command('listening')} {{listen}}"
 

@@ -63,7 +63,7 @@ def trace_of(found: Judged) -> Trace:
 
 
 def said_by_check(found: Judged) -> str:
-    """What `harness check` says of the stored trace."""
+    """Return the output of `harness check` for the stored trace."""
     lines: list[str] = []
     check_files([Path(found.outcomes["shared"].trace)], target=str(KEEPER), say=lines.append)
     return "\n".join(lines)

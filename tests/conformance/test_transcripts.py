@@ -1,9 +1,9 @@
-"""What each scenario's conversation with the reference server looks like, as reviewed text.
+"""Transcripts of each scenario with the reference server, as reviewed text.
 
 A property that matters is a rule; these snapshots show every other change of the server to the
-person who reviews it. Update all of them at once:
+reviewer. Update all of them at once:
 `pytest tests/conformance/test_transcripts.py --snapshot-update`, and read the difference.
-The conversations are those of the one play that tests share (`tests.suite_play`), but of `ALONE`.
+The conversations come from the one play that tests share (`tests.suite_play`), except `ALONE`.
 """
 
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ UNORDERED = {
     # What a client does not read in time comes to it in larger pieces.
     "clients/slow-client-of-much-output",
 }
-"""What is written here in another order, or in other pieces, from one run to the next."""
+"""Scenarios whose transcript varies in order, or in the size of pieces, from run to run."""
 ALONE = {
     # They list what others leave in a process too.
     "choices/odd-requests",

@@ -1,4 +1,4 @@
-"""What the scripted model notices about its caller, over both ways to reach it."""
+"""Observations of the scripted model about its caller, over both ways to reach it."""
 
 from __future__ import annotations
 

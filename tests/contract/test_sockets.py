@@ -1,7 +1,7 @@
-"""What only sockets have: addresses, handshakes, control frames, binary frames, close codes.
+"""Properties of sockets alone: addresses, handshakes, control and binary frames, close codes.
 
-The other side is the library's own server where it can be, so that we are not only understood by
-ourselves, and written frames where no proper server would send them.
+The other side is the library's own server if possible, so that we do not merely understand
+ourselves; frames that a proper server would never send are written by hand.
 """
 
 from __future__ import annotations

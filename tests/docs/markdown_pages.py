@@ -34,7 +34,7 @@ class Block:
 
     @property
     def runnable(self) -> bool:
-        """Whether a test runs it: the info string is `sh run`, or `sh run status=N`."""
+        """True if a test runs the block: the info string is `sh run`, or `sh run status=N`."""
         return self.info.split()[:2] == ["sh", "run"]
 
     @property

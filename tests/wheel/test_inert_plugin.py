@@ -1,6 +1,6 @@
-"""Who installs the harness and gives it no server has the same test runs as before.
+"""Test runs of a user who has installed the harness and does not name a server: unchanged.
 
-Each run is compared with one in which pytest loads no plugin of what is installed.
+Each run is compared with one in which pytest loads no installed plugin.
 """
 
 import re

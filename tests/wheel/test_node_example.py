@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the example's package.json requires, installed once."""
+    """Install the modules of the example's package.json once, and return their folder."""
     folder = tmp_path_factory.mktemp("modules")
     shutil.copy(ROOT / "examples" / "node-client" / "package.json", folder)
     options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]

@@ -1,6 +1,6 @@
-"""What README and the pages beside it tell a reader to do works with the wheel alone.
+"""Commands in README and the pages beside it, run with the wheel alone.
 
-In a fresh environment and an empty folder. Pages for whoever has a checkout: tests/docs.
+The environment is fresh and the folder empty. Pages that need a checkout: tests/docs.
 """
 
 from pathlib import Path
