@@ -1,31 +1,30 @@
-"""How docstrings and tests are worded."""
+"""Wording of docstrings and names of tests."""
 
 import ast
 import re
 from collections.abc import Iterator
 
-from source_tree import OURS, parsed, python_files, relative
+from source_tree import OURS, ROOT, parsed, python_files, relative
 
-RELATIVE = re.compile(r"(What|Which|Where|Whether|How|When|Who|Whose|Why)\b")
+PYTHON = (*OURS, "sdk", "tools", "tests", "fixtures")
+RELATIVE = re.compile(
+    r"(What(ever)?|Which(ever)?|Where(ver)?|Whether|How(ever)?|When(ever)?|Who(ever)?|Whom|Whose|Why"
+    r"|That|Those|As)\b"
+)
 
 
-def docstrings(package: str) -> Iterator[tuple[str, str]]:
-    """Give each docstring of a package, with its place."""
-    for path in python_files(package):
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Yield each docstring of the project with its place, those below constants and fields too."""
+    for path in (ROOT / "conftest.py", *python_files(*PYTHON)):
         for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                place = f"{relative(path)}:{getattr(node, 'lineno', 1)}"
-                yield place, ast.get_docstring(node) or ""
+            match node:
+                case ast.Expr(value=ast.Constant(value=str(docstring))):
+                    yield f"{relative(path)}:{node.lineno}", docstring.lstrip()
 
 
 def test_no_docstring_begins_with_a_relative_clause() -> None:
-    """A function's begins with a verb, that of a class or module with a noun."""
-    places = [
-        place
-        for package in (*OURS, "sdk", "tools")
-        for place, docstring in docstrings(package)
-        if RELATIVE.match(docstring)
-    ]
+    """A function's begins with a verb, that of a class, module or constant with a noun."""
+    places = [place for place, docstring in docstrings() if RELATIVE.match(docstring)]
     assert places == []
 
 
