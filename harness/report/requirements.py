@@ -43,7 +43,7 @@ class RequirementCounts:
         return self.counts.total() - sum(self.counts[verdict] for verdict in _UNJUDGED)
 
     def words(self) -> str:
-        """Return words such as `6 of 9 judged (6 PASS), 2 not exercised, 1 that no rule can judge`."""
+        """Return words such as `6 of 9 judged (6 PASS), 2 not exercised, 1 of other surfaces`."""
         judged = [
             f"{count} {verdict}"
             for verdict, count in sorted(self.counts.items())

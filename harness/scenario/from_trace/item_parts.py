@@ -73,6 +73,11 @@ class Conversion:
                 return self._plan_part(value)
             case "exitedReviewMode":
                 self.needs["review"] = None
+                if not self.story.has_model:
+                    self.add_note(
+                        "how many model calls a review makes, and their answers, are not in the "
+                        "trace; here each is one call that gives its text"
+                    )
                 return {"review": {"explanation": text(value.get("review")) or "Reviewed."}}
             case kind:
                 self.add_note(

@@ -355,6 +355,10 @@ class ModelSide:
             self._conversion.add_note(UNKNOWN_FAILURE_NOTE)
             yield Call(turn.ends or turn.begins, turn, failure=_refusal_until_end(turn))
             return
+        if call.parts and not turn.status and turn.products[-1].is_tool:
+            # A server runs a tool once its call has ended; the next call is where the trace ends.
+            yield call
+            call = Call(turn.products[-1].ends or turn.products[-1].begins, turn)
         call.was_dropped = turn.status != "completed"
         if has_output and turn.status == "completed":
             yield call

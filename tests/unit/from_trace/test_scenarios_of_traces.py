@@ -20,6 +20,8 @@ FIXTURES = ROOT / "fixtures" / "traces"
 RECORDED = FIXTURES / "recorded" / "python-client.jsonl"
 BUNDLED = ROOT / "scenarios" / "recorded" / "python-client.scenario.yaml"
 REAL = sorted((FIXTURES / "real-0.107.0").glob("*.jsonl"))
+ACCEPTED = FIXTURES / "real-0.107.0" / "cmd_accept.jsonl"
+REVIEW = FIXTURES / "real-0.107.0" / "review.jsonl"
 
 
 def made(path: Path) -> Scenario:
@@ -184,6 +186,25 @@ def test_a_file_that_was_cut_off_is_used_as_far_as_it_goes(tmp_path: Path) -> No
     assert told.notes[0].startswith("the file is cut off in line 101")
     assert "(the file is cut off in line 101" in told.text.splitlines()[0]
     assert 0 < len(made(cut).client) < len(made(RECORDED).client)
+
+
+def test_a_call_whose_turn_was_cut_off_ends_before_the_gate(tmp_path: Path) -> None:
+    """A server runs a command when its call has ended, so a gate after it is of the next call."""
+    cut = tmp_path / "cut.jsonl"
+    lines = ACCEPTED.read_text("utf-8").splitlines(keepends=True)
+    asked = next(number for number, line in enumerate(lines) if "requestApproval" in line)
+    answered = next(
+        number for number, line in enumerate(lines[asked:], asked) if "decision" in line
+    )
+    cut.write_text("".join(lines[: answered + 1]))
+    call, after = plain(cut)["model"]
+    assert [list(part) for part in call["reply"]] == [["run"]]
+    assert [list(part) for part in after["reply"]] == [["hold"]]
+
+
+def test_a_review_says_that_its_model_calls_are_not_in_the_trace() -> None:
+    notes = from_trace(REVIEW).notes
+    assert any(note.startswith("how many model calls a review makes") for note in notes)
 
 
 def test_of_a_damaged_file_what_is_before_the_damage_is_used(tmp_path: Path) -> None:
