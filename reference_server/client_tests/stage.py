@@ -16,6 +16,7 @@ from harness.play.client_tests.connection import ConnectionResult, StagedConnect
 from harness.play.client_tests.faults import FaultRelay
 from harness.play.client_tests.folders import Folders, ScenarioSetup, set_up_scenario
 from harness.play.client_tests.scenario_choice import Choice
+from reference_server.brief import brief
 from reference_server.client_tests.wires import ClientEnd, IdleTimer, ObservedTransport, ServerEnd
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
@@ -30,6 +31,8 @@ from reference_server.transport.base import Incoming, MemoryTransport, PeerGone,
 
 _log = logging.getLogger(__name__)
 
+# Characters of the reason why a path was refused: a client chooses its text.
+MAX_REASON_LENGTH = 400
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 USED_UP = (
     "no scenario is left: each was begun once; name one in the address to play it again, such as "
@@ -84,8 +87,14 @@ class Stage:
         self.stop_requested = anyio.Event()
 
     def missing_reason(self, path: str) -> str | None:
-        """Say that no scenario has that path; None if one has."""
-        return self._choice.error_for(path)
+        """Say that no scenario has that path, here too; None if one has.
+
+        Many libraries do not show their user the body of a refusal.
+        """
+        reason = self._choice.error_for(path)
+        if reason is not None:
+            self._say(brief(f"a connection was refused (404): {reason}", MAX_REASON_LENGTH))
+        return reason
 
     def stop(self) -> None:
         """Accept no more clients, and end the servers; do not wait."""

@@ -68,6 +68,20 @@ async def test_an_unknown_name_is_refused_with_the_nearest_one(tmp_path) -> None
         assert refused.value.response.status_code == 404
         assert b"did you mean 'greeting'?" in (refused.value.response.body or b"")
         assert stage.choice.unused_ids == ["greeting", "other"]
+        assert stage.said == [
+            "a connection was refused (404): unknown scenario 'mine/greting'; "
+            "did you mean 'greeting'?"
+        ]
+
+
+async def test_a_refused_path_cannot_flood_or_act_on_a_terminal(tmp_path) -> None:
+    async with staged(tmp_path, {"greeting": GREETING}) as stage:
+        with pytest.raises(websockets.InvalidStatus):
+            async with stage.client("%1b[2J" + "x" * 5000):
+                pass
+        [line] = stage.said
+        assert len(line) < 500
+        assert line.isprintable()
 
 
 async def test_who_only_looks_whether_somebody_listens_begins_nothing(tmp_path) -> None:
