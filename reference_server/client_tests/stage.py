@@ -117,7 +117,7 @@ class Stage:
         if loaded is None:
             await self._turn_away(transport, number)
             return False
-        connection = StagedConnection(number, loaded)
+        connection = StagedConnection(number, loaded, self._requires_initialize)
         self._open += 1
         try:
             quiet = IdleTimer(self._bounds.idle)

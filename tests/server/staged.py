@@ -151,6 +151,7 @@ async def staged(
     kind: str = "ws",
     bounds: Bounds | None = None,
     environment: Mapping[str, str] | None = None,
+    requires_initialize: bool = False,
 ) -> AsyncGenerator[Staged]:
     """Play these files (name without suffix -> text) to clients for the length of the block."""
     (mine := folder / "mine").mkdir()
@@ -169,6 +170,7 @@ async def staged(
         choice,
         root,
         {"PATH": "/usr/bin:/bin", **(environment or {})},
+        requires_initialize=requires_initialize,
         bounds=bounds or Bounds(),
         say=said.append,
         on_result=lambda one: found.tell(one),

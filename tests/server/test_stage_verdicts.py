@@ -4,7 +4,7 @@ import pytest
 from staged import GREETING, staged
 from websockets.exceptions import ConnectionClosed
 
-from harness.judge.rules.client_duties import answers
+from harness.judge.rules.client_duties import missing_answers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 
@@ -151,7 +151,7 @@ async def test_text_that_is_not_utf8_breaks_a_duty_and_ends_the_connection(tmp_p
 async def test_an_unanswered_question_breaks_a_duty_whoever_ends_the_talk(
     tmp_path, monkeypatch, how: str
 ) -> None:
-    monkeypatch.setattr(answers, "MIN_SECONDS_TO_ANSWER", 0.0)
+    monkeypatch.setattr(missing_answers, "MIN_SECONDS_TO_ANSWER", 0.0)
     text = ASKS.split("  - expect: {tool_output")[0]
     async with staged(tmp_path, {"one": text}) as stage:
         async with stage.client() as client:
@@ -189,3 +189,17 @@ async def test_files_that_cannot_be_laid_out_are_reported_to_both(tmp_path) -> N
         assert problem == words
         assert "the scenario cannot be played" in problem
         assert "`model` must be" in problem
+
+
+@pytest.mark.parametrize("requires", [False, True])
+async def test_a_client_without_a_handshake_is_red_if_the_handshake_is_required(
+    tmp_path, requires: bool
+) -> None:
+    async with staged(tmp_path, {"one": GREETING}, requires_initialize=requires) as stage:
+        async with stage.client() as client:
+            await client.ask("thread/start")
+            await client.play()
+        ended = await stage.result()
+        early = "--require-initialize: the client sent 'thread/start' before initialize"
+        assert list(ended.problems) == [early] * requires
+        assert ended.is_red is requires

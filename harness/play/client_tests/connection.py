@@ -7,7 +7,7 @@ from typing import Any
 from harness.model.model import ScriptedModel
 from harness.play.client_duties.live import ClientJudge
 from harness.play.client_duties.verdicts import DutyVerdict
-from harness.play.client_tests.problems import problems_of
+from harness.play.client_tests.problems import early_request_problem, problems_of
 from harness.scenario.loader import Loaded
 
 # The messages of a connection that are judged; a client that floods is reported.
@@ -46,10 +46,14 @@ class ConnectionResult:
 
 @dataclass(slots=True)
 class StagedConnection:
-    """One connection while it lasts, by its number; pass it every message on the wire."""
+    """One connection while it lasts, by its number; pass it every message on the wire.
+
+    With `requires_initialize` a client that sends another request first has a problem.
+    """
 
     number: str
     loaded: Loaded
+    requires_initialize: bool = False
     problems: list[str] = field(default_factory=list[str])
     _judge: ClientJudge = field(init=False)
 
@@ -79,6 +83,9 @@ class StagedConnection:
         duties = tuple(self._judge.finish())
         if self._judge.cut_off:
             self.add_problem(self._judge.cut_off)
+        early = early_request_problem(self._judge.trace) if self.requires_initialize else None
+        if early is not None:
+            self.add_problem(early)
         problems = problems_of(self.loaded, model, self._judge.trace, work)
         return ConnectionResult(self.number, self.loaded.id, (*self.problems, *problems), duties)
 

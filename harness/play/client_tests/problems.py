@@ -9,7 +9,7 @@ from harness.scenario.client_steps import result_has, turn_alias_of
 from harness.scenario.expect import SessionReading, unmet_expectations
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast
-from harness.trace.frame import Frame, Kind
+from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.views import Conversation, conversation_of
 
@@ -27,6 +27,15 @@ def problems_of(loaded: Loaded, model: ScriptedModel, trace: Trace, work: Path) 
         if problem.place != ("model",):
             place = _place(loaded, *problem.place)
             yield "\n    ".join([f"{place}: {problem.message}", *problem.detail])
+
+
+def early_request_problem(trace: Trace) -> str | None:
+    """Return the problem of a client whose first request is not initialize; None without one."""
+    sent = (frame for frame in trace.frames if frame.direction is Direction.TO_TARGET)
+    first = next((frame for frame in sent if frame.kind is Kind.REQUEST), None)
+    if first is None or first.method == "initialize":
+        return None
+    return f"--require-initialize: the client sent {first.method!r} before initialize"
 
 
 def _call_problems(loaded: Loaded, model: ScriptedModel) -> Iterator[str]:
