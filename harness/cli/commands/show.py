@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import typer
 
+from harness.cli.commands.profile_hint import profile_hint
 from harness.cli.commands.stored_traces import check_trace, row_json
 from harness.cli.commands.trace_filter import TraceFilter
 from harness.cli.commands.trace_gaps import Gap, events_of, find_gaps
@@ -50,6 +51,7 @@ class Shown:
     filter: TraceFilter = field(default_factory=TraceFilter)
     message: int | None = None
     colour: bool = False
+    profile_hint: str = ""
     has_several_connections: bool = field(init=False)
     _violations_of: Mapping[int, list[Row]] = field(init=False, repr=False)
 
@@ -70,6 +72,8 @@ class Shown:
             yield visible(
                 f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
             )
+            if self.profile_hint:
+                yield visible(self.profile_hint)
             if header.faults:
                 yield (
                     "the scenario's faults were at work: "
@@ -235,6 +239,7 @@ def show_trace(
     """
     profile = load_profile(target) if target else None
     trace, violations = _judge_trace(path, profile)
+    hint = "" if target else profile_hint(trace)
     pairs = Correlation(trace.frames)
     trace_filter = trace_filter or TraceFilter()
     if line is not None:
@@ -242,7 +247,16 @@ def show_trace(
     if message is None:
         frames = trace_filter.choose(trace, pairs)
         gaps = [gap for gap in find_gaps(trace) if trace_filter.has_time(gap.end.at)]
-        return Shown(trace, frames, gaps, pairs, violations, trace_filter, colour=colour)
+        return Shown(
+            trace,
+            frames,
+            gaps,
+            pairs,
+            violations,
+            trace_filter,
+            colour=colour,
+            profile_hint=hint,
+        )
     if not trace_filter.chooses_all:
         raise UsageError("--message and --line show one message; they cannot be used with a filter")
     if not 0 <= message < len(trace.frames):

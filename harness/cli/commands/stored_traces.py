@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from harness.cli.commands.profile_hint import profile_hint
 from harness.judge.base import Monitor
 from harness.judge.judge import feed_trace
 from harness.judge.missing_messages import Decision, Treatment, decide_treatment
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
+from harness.protocol.escapes import visible
 from harness.protocol.spec.loading import load_book
 from harness.report.causes import Cause, ServerErrors, group_by_cause
 from harness.report.results.rerun_command import near_path
@@ -51,6 +53,7 @@ class TraceCheck:
     suspected_rows: list[Row] = field(default_factory=list[Row])
     known_reason: Callable[[Row], str] = lambda _: ""
     strict: bool = False
+    has_no_target: bool = False
 
     @property
     def red(self) -> bool:
@@ -87,6 +90,8 @@ class TraceCheck:
             yield f"  what never came is only suspected: {reason} {how}"
         elif self.decision.treatment is Treatment.JUDGED and reason:
             yield f"  what never came is judged: {reason}"
+        if self.has_no_target and findings and (hint := profile_hint(self.trace)):
+            yield f"  {visible(hint)}"
         words = ServerErrors(self.trace)
         causes = group_by_cause(findings)
         for cause in causes:
@@ -95,7 +100,8 @@ class TraceCheck:
         for cause in suspected_causes:
             yield from self._cause(cause, words, SUSPECTED)
         shown = [cause.first for cause in (*causes, *suspected_causes)]
-        if proof := next((max(row.frames) for row in shown if row.frames), None):
+        proof = next((max(row.frames) for row in shown if row.frames), None)
+        if proof is not None:
             file = shlex.quote(near_path(str(self.path)))
             yield f"  a message in full: harness show {file} --message {proof}"
 
@@ -245,7 +251,9 @@ def check_trace(
             if row.verdict is Verdict.FAIL and _key(row) not in already and not reason(row)
         ]
     rows = [known_or_not(row) for row in rows]
-    return TraceCheck(path, trace, rows, decision, read_with, suspected, reason)
+    return TraceCheck(
+        path, trace, rows, decision, read_with, suspected, reason, has_no_target=names is None
+    )
 
 
 def _key(row: Row) -> tuple[str, str, str, str]:

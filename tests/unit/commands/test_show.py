@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from harness.trace.recorder import Recorder
 from harness.trace.store import save
 from harness.trace.trace import End, Header
 
+ROOT = Path(__file__).parents[3]
 APPROVAL = "item/commandExecution/requestApproval"
 ASKED = {"threadId": "thr_1", "turnId": "turn_1", "itemId": "call_1"}
 ITEM = {"type": "commandExecution", "id": "call_1", "command": "touch a", "status": "inProgress"}
@@ -212,3 +214,12 @@ def test_a_message_can_be_named_by_its_line_as_check_does(path: Path) -> None:
     )
     with pytest.raises(UsageError, match=r"no message in this line; the nearest one is in line 2$"):
         show_trace(path, line=1)
+
+
+def test_a_profile_of_the_servers_version_is_suggested_until_it_is_named() -> None:
+    recording = ROOT / "fixtures" / "traces" / "real-0.107.0" / "cmd_accept.jsonl"
+    hint = "--target codex-0.107 marks the known deviations of this version"
+    assert next(islice(show_trace(recording).lines(), 1, None)).endswith(hint)
+    assert any(line.endswith(hint) for line in check_trace(recording).lines())
+    named = show_trace(recording, target="codex-0.107").lines()
+    assert not any(line.endswith(hint) for line in named)
