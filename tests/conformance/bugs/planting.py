@@ -14,7 +14,7 @@ from typing import Any
 
 Message = dict[str, Any]
 Edit = Callable[[str, Message], list[Message]]
-"""Takes a message and what it is (`kind_of`); gives what goes on its way instead."""
+"""Function from the kind of a message (`kind_of`) and the message to the messages sent instead."""
 
 
 def swap(place: str, make: Callable[[Any], Any]) -> None:
@@ -38,9 +38,9 @@ def instead(place: str, value: Any) -> None:
 
 
 def sent(edit: Edit) -> None:
-    """Edit what the server sends.
+    """Edit the messages that the server sends.
 
-    `edit` is given `reply:METHOD` for an answer, `error:METHOD` for a refusal, else the method.
+    `edit` gets `reply:METHOD` for an answer, `error:METHOD` for an error, else the method.
     """
     asked = _asked()
 
@@ -56,10 +56,10 @@ def sent(edit: Edit) -> None:
 
 
 def sent_to(edit: Callable[[int, Message], list[Message]]) -> None:
-    """Edit what the server sends to each of its clients.
+    """Edit the messages that the server sends to each of its clients.
 
-    `edit` is given the number of the client, from 1 in the order in which they were first written
-    to, and the message; it gives what goes there instead.
+    `edit` gets the number of the client, from 1 in the order of first messages, and the message; it
+    returns the messages to send instead.
     """
     numbers: dict[int, int] = {}
 
@@ -75,7 +75,7 @@ def sent_to(edit: Callable[[int, Message], list[Message]]) -> None:
 
 
 def received(edit: Callable[[str, Message], Message]) -> None:
-    """Edit what the server is sent; an answer of the client has `answer` for a method."""
+    """Edit the messages that the server receives; `edit` gets `answer` as an answer's method."""
 
     def decode(original: Callable[[bytes], Any]) -> Any:
         def edited(line: bytes) -> Any:

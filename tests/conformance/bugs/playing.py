@@ -25,7 +25,7 @@ START_SECONDS = 20.0
 
 
 class Once(Repeats):
-    """Repeats nothing: whether a failure is steady is not asked here."""
+    """Stub without repeats: these tests do not ask whether a failure is steady."""
 
     def repeat(self, *_: object) -> list[object]:  # type: ignore[override]
         return []

@@ -1,4 +1,4 @@
-"""Bugs about approvals: what an answer of the client leads to."""
+"""Bugs about approvals: wrong effects of a client's answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUESTION = "item/commandExecution/requestApproval"
 
 
 def run_at_once(params: Message) -> None:
-    """Run the command of an approval request, outside everything, and say nothing of it."""
+    """Run the command of an approval request outside the sandbox, and drop its output."""
     subprocess.run(params["command"], cwd=params["cwd"], stdout=subprocess.DEVNULL, check=False)
 
 
@@ -56,7 +56,7 @@ def commands_read(change: Any) -> None:
 
 @bug(reds={"approvals/accept-command": "approval.asks-before-acting"})
 def a_command_runs_while_its_question_is_open() -> None:
-    """A command has run, and printed, when the client is asked about it."""
+    """A command has run, and printed, before its approval request is sent."""
 
     def ask(original: Any) -> Any:
         async def run_first(command: Any, *words: Any, **outside: Any) -> Any:
@@ -78,7 +78,7 @@ def a_command_runs_while_its_question_is_open() -> None:
     }
 )
 def an_accepted_file_change_is_not_made() -> None:
-    """A file change that was accepted is told as completed, and nothing is written."""
+    """An accepted file change is reported as completed, but not written."""
     instead_of_applying(lambda plan, apply: None)
 
 
@@ -89,7 +89,7 @@ def an_accepted_file_change_is_not_made() -> None:
     }
 )
 def an_accepted_command_does_not_run() -> None:
-    """A command that was accepted is told as completed, and nothing of it is run."""
+    """An accepted command is reported as completed, but not run."""
 
     def ask(original: Any) -> Any:
         async def accepted(command: Any, *words: Any, **outside: Any) -> Any:
@@ -120,7 +120,7 @@ def what_is_accepted_for_the_session_is_asked_about_again() -> None:
 
 @bug(reds={"approvals/accepted-twice": "approval.asked-again"})
 def every_yes_is_for_the_session() -> None:
-    """A command that was accepted once is not asked about again."""
+    """A command that was accepted once runs the next time without an approval request."""
 
     def widen(message: Message) -> None:
         if message["result"].get("decision") == "accept":
@@ -138,7 +138,7 @@ def every_yes_is_for_the_session() -> None:
     }
 )
 def what_was_accepted_before_is_taken_for_done() -> None:
-    """A command that was accepted for more than once is told as completed, and not run again."""
+    """A command accepted for longer is reported as completed the next time, but not run."""
 
     def known(original: Any) -> Any:
         def remembered(command: Any, **where: Any) -> bool:
@@ -250,7 +250,7 @@ def cancel_is_decline() -> None:
 
 @bug(reds={"approvals/cancel-one-of-two": "approval.cancel-ends-work"})
 def the_second_question_follows_a_cancel() -> None:
-    """The second command of an answer is asked about though the first was cancelled."""
+    """The second command of an answer has an approval request though the first was cancelled."""
 
     def carry_out(_: Any) -> Any:
         async def on_and_on(calls: Any, wanted: list[Message], remember: Any) -> None:
@@ -269,7 +269,7 @@ def the_second_question_follows_a_cancel() -> None:
 
 @bug(reds={"approvals/client-leaves": "scenario.expectation: made.txt exists"})
 def who_leaves_has_accepted() -> None:
-    """A command that was asked about runs when the client has left."""
+    """A command whose approval is open runs when the client disconnects."""
     waiting: dict[Any, Message] = {}
     asked(waiting.__setitem__)
 
@@ -286,7 +286,7 @@ def who_leaves_has_accepted() -> None:
 
 @bug(reds={"approvals/server-killed": "scenario.expectation: made.txt exists"})
 def what_was_asked_about_runs_when_the_server_is_back() -> None:
-    """A server that was killed runs what it had asked about as soon as it is started again."""
+    """A killed server runs the command of an open approval as soon as it is started again."""
 
     def recover(original: Any) -> Any:
         def changed(home: Any) -> None:
@@ -311,7 +311,7 @@ def what_was_asked_about_runs_when_the_server_is_back() -> None:
     }
 )
 def a_declined_file_change_is_made() -> None:
-    """A file change that was declined is told as declined, and made."""
+    """A declined file change is reported as declined, but made."""
     _made_though("decline")
 
 
@@ -323,7 +323,7 @@ def a_declined_file_change_is_made() -> None:
     }
 )
 def a_cancelled_file_change_is_made() -> None:
-    """A file change that was cancelled is told as declined, and made."""
+    """A cancelled file change is reported as declined, but made."""
     _made_though("cancel")
 
 
@@ -350,7 +350,7 @@ def _made_though(decision: str) -> None:
     }
 )
 def a_declined_command_runs() -> None:
-    """A command that was declined is told as declined, and run."""
+    """A declined command is reported as declined, but run."""
     questions: dict[Any, Message] = {}
     asked(questions.__setitem__)
 
@@ -372,7 +372,7 @@ def a_declined_command_runs() -> None:
     }
 )
 def what_was_accepted_cannot_fail() -> None:
-    """An accepted command that fails by itself is told as one that did its work."""
+    """An accepted command that fails is reported as completed."""
 
     def change(found: Any, running: Any) -> Any:
         # What ran before the question ran in the sandbox.
@@ -389,7 +389,7 @@ def what_was_accepted_cannot_fail() -> None:
     }
 )
 def an_accepted_file_change_cannot_fail() -> None:
-    """An accepted file change that cannot be made any more is told as made."""
+    """An accepted file change that has become impossible is reported as completed."""
     from reference_server.patch.parse import PatchError
 
     def make(plan: Any, apply: Any) -> None:
@@ -426,7 +426,7 @@ def a_file_change_accepted_for_the_session_fails_the_turn() -> None:
     }
 )
 def a_lasting_rule_lasts_for_one_command() -> None:
-    """A command that was accepted with a lasting rule is asked about again."""
+    """A command that was accepted with a lasting rule needs an approval again."""
 
     def read(answer: Message, original: Any) -> Any:
         return dataclasses.replace(original(answer), keep_rule=False)
@@ -457,7 +457,7 @@ def a_lasting_rule_is_kept_in_memory() -> None:
     }
 )
 def a_rule_of_the_network_leaves_the_question_open() -> None:
-    """A question that is answered by a rule of the network policy is never told as resolved."""
+    """A question answered by a rule of the network policy is never reported as resolved."""
     about_network: set[Any] = set()
 
     def note(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Bugs about what is answered where the text leaves open how."""
+"""Bugs in answers whose form the text leaves open."""
 
 from __future__ import annotations
 

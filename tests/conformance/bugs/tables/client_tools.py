@@ -14,7 +14,7 @@ REQUESTS = "reference_server.session.server_requests:ServerRequests"
 
 
 def tells(change: Any) -> None:
-    """Change the answer of a client's tool before the model is told of it."""
+    """Change the answer of a client's tool before the model gets it."""
 
     def told(original: Any) -> Any:
         return lambda answer, budget: original(change(answer), budget)
@@ -28,13 +28,13 @@ def with_content(answer: Any, content: list[Any]) -> Any:
 
 @bug(reds={"tools/dynamic/fails": "scenario.expectation: does not contain 'no such key'"})
 def the_model_is_not_told_why_a_clients_tool_failed() -> None:
-    """Of a client's tool that failed the model hears just that."""
+    """The model gets the failure of a client's tool without its content."""
     tells(lambda answer: answer if answer.success else with_content(answer, []))
 
 
 @bug(reds={"tools/dynamic/image": "scenario.expectation: does not contain 'iVBOR"})
 def images_of_a_clients_tool_are_left_out() -> None:
-    """The model is told the texts of a client's tool and shown no image."""
+    """The model gets the texts of a client's tool, but not its images."""
     tells(
         lambda answer: with_content(
             answer, [one for one in answer.content if one.type == "inputText"]
@@ -44,7 +44,7 @@ def images_of_a_clients_tool_are_left_out() -> None:
 
 @bug(reds={"tools/dynamic/nothing": "scenario.expectation: failed"})
 def a_clients_tool_must_give_something() -> None:
-    """A turn fails where a client's tool gives nothing."""
+    """A turn fails if a client's tool returns no content."""
 
     def first(answer: Any) -> Any:
         if not answer.content:
@@ -56,7 +56,7 @@ def a_clients_tool_must_give_something() -> None:
 
 @bug(reds={"tools/dynamic/two-calls": "scenario.expectation: does not contain 'seven miles'"})
 def what_a_clients_tool_gave_once_it_gives_again() -> None:
-    """A second call of a client's tool within a turn gives what the first one gave."""
+    """A second call of a client's tool within a turn returns the result of the first."""
     given: dict[Any, Any] = {}
 
     def run(original: Any) -> Any:
@@ -93,7 +93,7 @@ def a_clients_tools_are_for_one_turn() -> None:
     }
 )
 def an_answer_that_is_no_result_is_not_taken() -> None:
-    """A client's tool is waited for until it gives a result."""
+    """The server waits for a client's tool until it returns a result."""
 
     def take(original: Any) -> Any:
         def taken(requests: Any, request_id: Any, answer: Message, sender: Any) -> None:
@@ -122,7 +122,7 @@ def an_interrupt_waits_for_the_clients_tool() -> None:
 
 @bug(reds={"tools/dynamic/answered-too-late": "request.answered"})
 def an_answer_that_comes_too_late_is_the_last_thing_read() -> None:
-    """After an answer that nobody waits for the server takes no more requests."""
+    """After a late answer of the client the server accepts no more requests."""
     late: set[Any] = set()
 
     def receive(method: str, message: Message) -> Message:

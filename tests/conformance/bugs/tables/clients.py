@@ -1,4 +1,4 @@
-"""Bugs about several clients of one server: who is told what, and who keeps whom from what."""
+"""Bugs about several clients of one server: missing reports, and clients that block others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _is_read(message: Message) -> bool:
 
 
 def _kept_from(method: str, *, first: int) -> None:
-    """Do not tell a notification to the clients from this number on."""
+    """Drop a notification to the clients from this number on."""
 
     def edit(number: int, message: Message) -> list[Message]:
         return [] if number >= first and message.get("method") == method else [message]
@@ -36,7 +36,7 @@ def _kept_from(method: str, *, first: int) -> None:
 
 @bug(reds={"clients/both-hear-the-turn": "delta.rebuilds-reply"})
 def another_client_misses_the_first_delta() -> None:
-    """The first delta of a message is told to the first client alone."""
+    """The first delta of a message is sent to the first client only."""
     begun: set[str] = set()
 
     def edit(number: int, message: Message) -> list[Message]:
@@ -93,7 +93,7 @@ def what_a_client_declines_is_completed() -> None:
 
 @bug(reds={"clients/answers-differ": "clients.same-item"})
 def each_client_is_told_that_its_answer_counted() -> None:
-    """The first client is told that a command was completed, all others that it was declined."""
+    """A command is reported as completed to the first client, as declined to all others."""
 
     def edit(number: int, message: Message) -> list[Message]:
         item = message.get("params", {}).get("item", {})
@@ -111,7 +111,7 @@ def each_client_is_told_that_its_answer_counted() -> None:
     }
 )
 def the_first_client_is_told_of_no_interrupt() -> None:
-    """The first client is told that a turn was completed which was interrupted."""
+    """An interrupted turn is reported to the first client as completed."""
 
     def edit(number: int, message: Message) -> list[Message]:
         if number == 1 and message.get("method") == END:
@@ -135,7 +135,7 @@ def who_did_not_begin_a_turn_steers_another() -> None:
 
 @bug(reds={"clients/two-start-at-once": "request.answered"})
 def who_comes_second_is_not_answered() -> None:
-    """Of two turn/start at once the one that is refused gets no answer."""
+    """The second of two turn/start at once is rejected without an answer."""
     sent_to(lambda _, message: [] if "error" in message else [message])
 
 
@@ -169,7 +169,7 @@ def a_turn_has_no_end_once_a_client_left() -> None:
 
 @bug(reds={"clients/all-leave": "request.answered"})
 def a_thread_that_all_have_left_cannot_be_read() -> None:
-    """A thread/read is not answered once two clients have gone away."""
+    """A thread/read is not answered once two clients have disconnected."""
     left: list[Any] = []
 
     def unsubscribe(original: Any) -> Any:
@@ -185,13 +185,13 @@ def a_thread_that_all_have_left_cannot_be_read() -> None:
 
 @bug(reds={"clients/both-unsubscribe": "loading.closed-told"})
 def the_last_of_two_clients_leaves_in_silence() -> None:
-    """A thread that the second of two clients leaves is not said to be closed."""
+    """A thread that the second of two clients leaves is not reported as closed."""
     untold("thread/closed")
 
 
 @bug(reds={"clients/started-by-a-stranger": "turn.started-announced"})
 def a_thread_that_nobody_follows_runs_a_turn_unheard() -> None:
-    """A thread stays loaded when its last follower has left; its next turn is told to nobody."""
+    """A thread stays loaded without subscribers, and its next turn is not reported to a client."""
 
     def unload(_: Any) -> Any:
         async def changed(threads: Any, thread: Any) -> None:
@@ -215,7 +215,7 @@ def what_another_client_does_is_not_told() -> None:
 
 @bug(reds={"clients/rolled-back-by-another": "rollback.drops"})
 def a_rollback_by_another_client_drops_nothing() -> None:
-    """A thread/rollback gives back the turn that it was to drop."""
+    """A thread/rollback returns the turn that it was to drop."""
     ended: list[Message] = []
 
     def edit(_: int, message: Message) -> list[Message]:
@@ -229,19 +229,19 @@ def a_rollback_by_another_client_drops_nothing() -> None:
 
 @bug(reds={"clients/many-clients": "turn.completes"})
 def the_fifth_client_is_told_no_end() -> None:
-    """No more than four clients are told that a turn has ended."""
+    """The end of a turn is reported to at most four clients."""
     _kept_from(END, first=5)
 
 
 @bug(reds={"clients/resumed-before-its-first-message": "turn.completes"})
 def who_comes_before_the_first_message_is_told_no_end() -> None:
-    """The first client alone is told that a turn has ended."""
+    """The end of a turn is reported to the first client only."""
     _kept_from(END, first=2)
 
 
 @bug(reds={"clients/silent-client": "scenario.timeout: the end of turn u"})
 def a_second_client_has_to_speak_first() -> None:
-    """While there is a client that has asked for nothing, no turn is said to have ended."""
+    """The end of a turn is not reported while one client has not sent a request."""
     seen: set[int] = set()
 
     def edit(number: int, message: Message) -> list[Message]:
@@ -253,7 +253,7 @@ def a_second_client_has_to_speak_first() -> None:
 
 @bug(reds={"clients/two-threads-at-once": "turn.completes"})
 def turns_of_two_clients_are_mixed_up() -> None:
-    """Another client is told the end of its turn under the thread of the first."""
+    """The end of a turn is reported to another client under the thread of the first."""
     threads: list[str] = []
 
     def edit(number: int, message: Message) -> list[Message]:
@@ -269,7 +269,7 @@ def turns_of_two_clients_are_mixed_up() -> None:
 
 @bug(reds={"clients/slow-client": "delta.rebuilds-reply"})
 def who_reads_late_misses_a_delta() -> None:
-    """The fourth delta of a message is not told to another client than the first."""
+    """The fourth delta of a message is sent to the first client only."""
     count = 0
 
     def edit(number: int, message: Message) -> list[Message]:
@@ -297,7 +297,7 @@ def all_wait_for_the_slowest_client() -> None:
 
 @bug(reds={"clients/joined-while-asked": "scenario.timeout: the end of turn v"})
 def who_comes_in_while_another_is_asked_stops_the_turn() -> None:
-    """A turn is not said to have ended once another client resumed its thread within it."""
+    """The end of a turn is not reported once another client has resumed its thread during it."""
     asked: set[int] = set()
 
     def edit(number: int, message: Message) -> list[Message]:
@@ -311,7 +311,7 @@ def who_comes_in_while_another_is_asked_stops_the_turn() -> None:
 
 @bug(reds={"clients/asked-client-leaves": "scenario.timeout: the end of turn v"})
 def a_question_outlives_who_was_asked() -> None:
-    """A turn is not said to have ended once one of the clients that were asked in it has left."""
+    """The end of a turn is not reported once a client with an approval request has disconnected."""
     asked: set[int] = set()
     left: list[Any] = []
 

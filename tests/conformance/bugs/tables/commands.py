@@ -1,4 +1,4 @@
-"""Bugs about commands: how they run, what of them is told, how they end."""
+"""Bugs about commands: how they run, how they are reported, how they end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHELL = "reference_server.engine.tools.shell"
 
 
 def finished(change: Any) -> None:
-    """Let `change(found, running)` say what is found out of each command that has ended."""
+    """Let `change(found, running)` replace the result of each command that has ended."""
 
     def finish(original: Any) -> Any:
         def changed(running: Any, failure: str | None = None) -> Any:
@@ -42,7 +42,7 @@ def a_failed_command_exits_with_one() -> None:
 
 @bug(reds={"commands/both-streams": "item.command-output"})
 def stderr_is_no_output() -> None:
-    """The item of a command has what it printed on stdout alone."""
+    """The item of a command has only its stdout."""
 
     def forget(_: str, item: Message) -> None:
         if "aggregatedOutput" in item:
@@ -58,7 +58,7 @@ def stderr_is_no_output() -> None:
     }
 )
 def only_the_first_call_is_carried_out() -> None:
-    """Of several commands in one answer the first runs, and the rest is said to have run."""
+    """The first of several commands in one answer runs; the others are only reported as run."""
 
     def carry_out(original: Any) -> Any:
         async def first(calls: Any, wanted: list[Message], remember: Any) -> None:
@@ -75,7 +75,7 @@ def only_the_first_call_is_carried_out() -> None:
 
 @bug(reds={"commands/no-output": "item.completes"})
 def a_silent_command_is_never_completed() -> None:
-    """The end of a command that printed nothing is not told."""
+    """The end of a command without output is not reported."""
 
     def edit(method: str, message: Message) -> list[Message]:
         item = message.get("params", {}).get("item", {})
@@ -87,7 +87,7 @@ def a_silent_command_is_never_completed() -> None:
 
 @bug(reds={"commands/killed": "scenario.expectation: failed"})
 def an_end_by_a_signal_is_a_success() -> None:
-    """A command that a signal ended is told as one that did its work."""
+    """A command ended by a signal is reported as completed."""
 
     def change(found: Any, running: Any) -> Any:
         by_signal = (found.exit_code or 0) > 128
@@ -193,7 +193,7 @@ def a_command_that_takes_a_while_has_failed() -> None:
 
 
 def _not_ended(run: str) -> None:
-    """Replace how commands are cleared away; `run` says what is left of it."""
+    """Replace the clean-up of commands; `run` names the step that remains."""
 
     def clear(original: Any) -> Any:
         async def changed(running: Any) -> None:
@@ -223,7 +223,7 @@ def an_interrupted_command_goes_on() -> None:
 
 @bug(reds={"commands/ignores-term": "scenario.expectation: made.txt exists"})
 def an_interrupted_command_is_asked_to_end() -> None:
-    """A command whose turn is interrupted gets a TERM, and nothing more."""
+    """A command whose turn is interrupted gets a TERM only, and no KILL."""
 
     def request(original: Any) -> Any:
         async def patient(account: Any, program: str, command: Any) -> None:

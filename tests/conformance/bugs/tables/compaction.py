@@ -1,4 +1,4 @@
-"""Bugs about compactions: what they leave, what they tell, what goes on after them."""
+"""Bugs about compactions: the history after them, their reports, and the next turns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compactions(change: Any) -> None:
     }
 )
 def a_compaction_leaves_nothing() -> None:
-    """After a compaction the model is told nothing of what was said before."""
+    """After a compaction the model gets neither the history nor its summary."""
 
     async def forgetting(compact: Any, turn: Any) -> None:
         await compact(turn)
@@ -46,7 +46,7 @@ def a_compaction_leaves_nothing() -> None:
 
 @bug(reds={"compaction/automatic": "scenario.timeout: contextCompaction"})
 def a_history_may_grow_as_it_likes() -> None:
-    """Nothing is compacted unless the client asks for it."""
+    """A history is compacted only on request of the client."""
     swap("reference_server.engine.usage:Meter.is_full", lambda _: property(lambda meter: False))
 
 
@@ -79,7 +79,7 @@ def half_a_summary_is_kept() -> None:
     }
 )
 def a_compaction_begins_by_forgetting() -> None:
-    """A compaction that comes to nothing has left nothing of the history."""
+    """A failed compaction deletes the history."""
 
     async def forgetting(compact: Any, turn: Any) -> None:
         try:

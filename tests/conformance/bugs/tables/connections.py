@@ -1,4 +1,4 @@
-"""Bugs about messages and connections: who is answered, what ends, what is found again."""
+"""Bugs about messages and connections: missing answers, crashes, lost threads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _cannot_start_where(file: str, words: Callable[[str], bool]) -> None:
 
 @bug(reds={"language/disconnect": "scenario.crash: exit status 70"})
 def a_client_that_leaves_within_a_turn_leaves_the_home_locked() -> None:
-    """A server does not start where a client has left within a turn."""
+    """A server does not start if a client disconnected during a turn before."""
 
     def end(original: Any) -> Any:
         async def lock(server: Any) -> None:
@@ -73,7 +73,7 @@ def a_home_with_half_a_turn_cannot_be_used() -> None:
     }
 )
 def a_line_that_is_no_message_ends_the_server() -> None:
-    """The server stops at a line that is no message."""
+    """The server stops at a line that is not a valid message."""
     swap(
         "reference_server.connection:Connection._send_error", lambda _: lambda *words: os._exit(70)
     )
@@ -81,7 +81,7 @@ def a_line_that_is_no_message_ends_the_server() -> None:
 
 @bug(reds={"clients/no-text-by-another": "scenario.crash: exit status 70"})
 def a_frame_that_is_no_text_ends_the_server() -> None:
-    """The server stops at a text frame of a WebSocket that is no UTF-8."""
+    """The server stops at a text frame of a WebSocket that is not UTF-8."""
 
     def is_text(original: Any) -> Any:
         return lambda message: original(message) or os._exit(70)
@@ -91,7 +91,7 @@ def a_frame_that_is_no_text_ends_the_server() -> None:
 
 @bug(reds={"language/notify": "notification.not-answered"})
 def a_notification_is_answered() -> None:
-    """A notification of the client gets an error, since it asks for nothing."""
+    """A notification of the client is answered with an error."""
 
     def accept(original: Any) -> Any:
         async def changed(connection: Any, message: Any, receiver: Any) -> None:
@@ -118,7 +118,7 @@ def a_large_id_is_cut() -> None:
 
 @bug(reds={"language/requests": "read.thread-id"})
 def what_is_read_has_another_id() -> None:
-    """A thread/read shows its thread under an id that nothing else has."""
+    """A thread/read shows its thread under an unknown id."""
     replied("thread/read", lambda result: result["thread"].update(id="thr_77"))
 
 

@@ -1,4 +1,4 @@
-"""Bugs about a model that fails: what is told, what is tried again, what is kept."""
+"""Bugs about a model that fails: wrong reports, wrong retries, a lost history."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ENDED = "scenario.expectation: ended as completed"
 
 
 def calls(change: Callable[[Any, list[Any], Any], Any]) -> None:
-    """Let `change(failure, seen, receive)` say what becomes of a model call that failed.
+    """Let `change(failure, seen, receive)` replace the failure of a model call; None drops it.
 
-    `seen` are the events that had come, `receive` takes more of them. What it gives is raised.
+    `seen` are the events that had come, `receive` takes more of them.
     """
 
     def call(original: Any) -> Any:
@@ -88,7 +88,7 @@ def _kinds(seen: list[Any]) -> set[str]:
 
 @bug(reds={"failures/after-a-tool": "scenario.expectation: without its output"})
 def a_failed_turn_forgets_the_outputs_of_its_calls() -> None:
-    """After a turn that failed the model is told of its calls, and not of what came of them."""
+    """After a failed turn the model gets its calls without their outputs."""
 
     def end(original: Any) -> Any:
         def changed(turn: Any, error: Any) -> None:
@@ -142,7 +142,7 @@ def a_model_that_was_not_reached_is_gone_for_good() -> None:
 
 @bug(reds={"failures/context-window": ENDED})
 def a_conversation_that_is_too_long_has_an_empty_answer() -> None:
-    """A stream that says that the conversation is too long counts as an answer of nothing."""
+    """A stream that reports an overlong conversation counts as an empty answer."""
     swallowed("(context_length_exceeded)")
 
 
@@ -162,7 +162,7 @@ CALLS = {"function_call", "custom_tool_call"}
 
 @bug(reds={"failures/cut-after-a-failure": ENDED})
 def a_failure_right_before_a_cut_is_lost() -> None:
-    """A stream that tells a failure and is cut then counts as an answer of nothing."""
+    """A stream that reports a failure and is then cut counts as an empty answer."""
     swallowed("(insufficient_quota)")
 
 
@@ -250,13 +250,13 @@ def an_answer_that_is_cut_within_reasoning_is_whole() -> None:
 
 @bug(reds={"failures/retry-twice": "turn.fails-with-its-model"})
 def a_model_that_is_called_too_often_has_nothing_to_say() -> None:
-    """A model that is overloaded is not asked again, and its turn completes."""
+    """The failure `rate_limit_exceeded` counts as an empty answer, without a retry."""
     swallowed("(rate_limit_exceeded)")
 
 
 @bug(reds={"failures/several-failures": "turn.fails-with-its-model"})
 def one_kind_of_failure_is_no_failure() -> None:
-    """A cut stream is asked for again; a failure that the model tells is an answer of nothing."""
+    """A cut stream is retried; a failure that the model reports counts as an empty answer."""
     swallowed("(server_error)")
 
 
@@ -275,13 +275,13 @@ def a_thread_whose_turn_failed_is_stuck() -> None:
 
 @bug(reds={"failures/elsewhere": ENDED})
 def an_address_elsewhere_is_an_answer() -> None:
-    """A model that has moved counts as one that has nothing to say."""
+    """A redirect counts as an empty answer."""
     swallowed("HTTP status 302")
 
 
 @bug(reds={"failures/empty-body": ENDED})
 def a_failure_without_words_is_none() -> None:
-    """A failure whose answer has no body counts as an answer of nothing."""
+    """A failure whose answer has no body counts as an empty answer."""
     swallowed("without a text")
 
 
@@ -312,13 +312,13 @@ def silence_is_final() -> None:
 
 @bug(reds={"failures/limits-of-use": ENDED})
 def an_empty_purse_is_no_failure() -> None:
-    """One of the ways to say that nothing is left counts as an answer of nothing."""
+    """The failure `billing_hard_limit_reached` counts as an empty answer."""
     swallowed("(billing_hard_limit_reached)")
 
 
 @bug(reds={"failures/malformed-event": "scenario.crash: exit status 70"})
 def an_event_that_cannot_be_read_ends_the_server() -> None:
-    """The server stops at bytes of the model that are no JSON."""
+    """The server stops at bytes of the model that are not JSON."""
     instead("reference_server.model.events:stream_broken", lambda *_: os._exit(70))
 
 
@@ -339,13 +339,13 @@ def an_unknown_event_ends_the_server() -> None:
 
 @bug(reds={"failures/not-a-stream": ENDED})
 def a_page_is_an_answer() -> None:
-    """An answer that is not a stream of events counts as an empty answer."""
+    """A page instead of a stream of events counts as an empty answer."""
     swallowed("no stream of events")
 
 
 @bug(reds={"failures/not-now": ENDED})
 def too_early_is_no_failure() -> None:
-    """One of the ways to say not now counts as an answer of nothing."""
+    """The failure with status 425 counts as an empty answer."""
     swallowed("HTTP status 425")
 
 
@@ -376,31 +376,31 @@ def a_retry_asks_for_nothing() -> None:
 
 @bug(reds={"failures/odd-bodies": ENDED})
 def a_failure_in_html_is_none() -> None:
-    """A failure whose body is a page counts as an answer of nothing."""
+    """A failure whose body is an HTML page counts as an empty answer."""
     swallowed("<html>")
 
 
 @bug(reds={"failures/other-failures": ENDED})
 def a_failure_that_nobody_knows_is_none() -> None:
-    """A failure that no given word fits counts as an answer of nothing."""
+    """The failure with status 418 counts as an empty answer."""
     swallowed("HTTP status 418")
 
 
 @bug(reds={"failures/overloaded": "scenario.expectation: none of 2 accepted outcomes"})
 def an_overloaded_model_has_nothing_to_say() -> None:
-    """A model that is overloaded is not asked again, and its turn completes."""
+    """The failure with status 503 counts as an empty answer, without a retry."""
     swallowed("HTTP status 503")
 
 
 @bug(reds={"failures/refused-requests": ENDED})
 def a_request_that_cannot_be_worked_on_is_no_failure() -> None:
-    """One of the ways to refuse a request counts as an answer of nothing."""
+    """The failure with status 422 counts as an empty answer."""
     swallowed("HTTP status 422")
 
 
 @bug(reds={"failures/retry-after": "scenario.expectation: none of 2 accepted outcomes"})
 def a_model_that_asks_for_patience_has_nothing_to_say() -> None:
-    """A model that asks for patience is not asked again, and its turn completes."""
+    """A failure with Retry-After counts as an empty answer, without a retry."""
     taken_for_the_end(lambda failure, _: failure.retry_after is not None)
 
 
@@ -445,7 +445,7 @@ def a_pause_that_is_no_number_is_without_end() -> None:
 
 @bug(reds={"failures/slow-stream": "scenario.expectation: model calls"})
 def a_moment_of_silence_is_a_cut() -> None:
-    """A stream that is silent for a fifth of a second is given up."""
+    """A stream that is silent for a fifth of a second counts as cut."""
 
     def call(original: Any) -> Any:
         async def hasty(client: Any, provider: Any, *given: Any) -> None:
@@ -470,11 +470,11 @@ def two_failures_are_enough() -> None:
 
 @bug(reds={"failures/unauthorized": ENDED})
 def one_way_to_refuse_a_caller_is_no_failure() -> None:
-    """One of the ways to say that the caller is not known counts as an answer of nothing."""
+    """The failure `authentication_error` counts as an empty answer."""
     swallowed("(authentication_error)")
 
 
 @bug(reds={"failures/usage-limit": ENDED})
 def a_limit_of_use_is_no_failure() -> None:
-    """A model whose limit of use is reached counts as one that has nothing to say."""
+    """The failure `usage_limit_reached` counts as an empty answer."""
     swallowed("usage_limit_reached")

@@ -1,4 +1,4 @@
-"""Bugs about file changes: what is made of a patch, and the diff of the turn."""
+"""Bugs about file changes: wrong effects of a patch, wrong diffs of a turn."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def instead_of_applying(change: Any) -> None:
 
 @bug(reds={"files/through-the-shell": "scenario.expectation: made.txt is absent"})
 def a_patch_through_a_shell_is_only_shown() -> None:
-    """A patch that comes as a command is told as a file change that was made, and is not made."""
+    """A patch that comes as a command is reported as a completed file change, but not made."""
     instead_of_applying(lambda plan, apply: None)
 
 
 @bug(reds={"files/add": "scenario.expectation: made.txt is absent"})
 def a_file_is_added_where_its_folder_is_not() -> None:
-    """Of a path through folders that are not there only the file's name is taken."""
+    """A file in missing folders is added outside them, under its name alone."""
 
     def make(plan: Any, apply: Any) -> None:
         apply()
@@ -45,7 +45,7 @@ def a_file_is_added_where_its_folder_is_not() -> None:
 
 @bug(reds={"files/delete": "scenario.expectation: notes.txt exists"})
 def a_deleted_file_is_emptied() -> None:
-    """A file that is to be deleted is left without content."""
+    """A deleted file stays, without content."""
 
     def make(plan: Any, apply: Any) -> None:
         apply()
@@ -83,13 +83,13 @@ def changed_lines_go_to_the_end() -> None:
 
 @bug(reds={"files/context-not-found": "scenario.expectation: notes.txt: line"})
 def lines_that_are_not_there_are_added() -> None:
-    """A patch whose lines are not found adds the new ones, though it is told to have failed."""
+    """A patch whose lines are not found adds the new ones, though it is reported as failed."""
     _made_though_it_failed("notes.txt")
 
 
 @bug(reds={"files/no-such-file": "scenario.expectation: missing.txt exists"})
 def a_missing_file_is_made() -> None:
-    """A patch of a file that is not there makes it, though it is told to have failed."""
+    """A patch of a missing file makes it, though it is reported as failed."""
     _made_though_it_failed("missing.txt")
 
 
@@ -159,7 +159,7 @@ def final_newline_is_added_in_silence() -> None:
 
 @bug(reds={f"{KEPT}/encoding": "scenario.expectation: latin.txt: line 1, byte 3"})
 def other_encodings_are_lost() -> None:
-    """Bytes that are not UTF-8 are replaced by the mark for what cannot be read."""
+    """Bytes that are not UTF-8 are replaced by the replacement character."""
 
     def reread(folder: Path) -> None:
         file = folder / "latin.txt"
@@ -200,7 +200,7 @@ def target_of_a_link_is_deleted() -> None:
 
 @bug(reds={"files/two-in-a-turn": "turn.diff-after-change"})
 def only_the_first_file_change_is_followed_by_a_diff() -> None:
-    """The diff of a turn is told after its first file change, and not after the second."""
+    """The diff of a turn is reported after its first file change, but not after the second."""
     seen: set[str] = set()
 
     def edit(method: str, message: Message) -> list[Message]:

@@ -39,7 +39,7 @@ def lost_after(method: str, lost: str) -> None:
     }
 )
 def a_resumed_thread_comes_back_as_another() -> None:
-    """The answer to thread/resume has an id that nobody asked for."""
+    """The answer to thread/resume has the id of another thread."""
 
     def edit(kind: str, message: Message) -> list[Message]:
         if kind == f"reply:{RESUME}":
@@ -68,7 +68,7 @@ def a_thread_is_not_resumed_with_a_personality() -> None:
     }
 )
 def who_resumes_a_loaded_thread_hears_no_end() -> None:
-    """After thread/resume of a thread that was loaded no end of a turn is told."""
+    """After thread/resume of a loaded thread the end of its turn is not reported."""
     lost_after(RESUME, "turn/completed")
 
 
@@ -86,7 +86,7 @@ def a_fork_is_not_announced() -> None:
 
 @bug(reds={"threads/fork-running": "turn.completes"})
 def a_fork_ends_the_turn_that_runs_without_a_word() -> None:
-    """The turn that ran when its thread was forked is never told to have ended."""
+    """The end of a turn is not reported if its thread is forked during it."""
     lost_after(FORK, "turn/completed")
 
 
@@ -119,7 +119,7 @@ def a_rollback_by_too_many_is_left_unanswered() -> None:
 
 @bug(reds={"threads/rollback-after-compaction": "scenario.expectation: contains 'Two.'"})
 def a_rollback_drops_nothing_after_a_compaction() -> None:
-    """thread/rollback shows the thread, and drops nothing."""
+    """thread/rollback returns the thread, but drops no turn."""
 
     def edit(kind: str, message: Message) -> Message:
         if kind != ROLLBACK:
@@ -155,7 +155,7 @@ def a_thread_that_is_read_is_loaded() -> None:
 
 @bug(reds={"threads/attach/in-a-message": "attach.text-continues"})
 def half_a_message_is_shown_empty() -> None:
-    """The message that is under way is shown without what was said of it."""
+    """The message that is in progress is shown without its text so far."""
 
     def edit(kind: str, message: Message) -> list[Message]:
         if kind == f"reply:{RESUME}":
@@ -183,7 +183,7 @@ def who_resumes_a_thread_is_told_again() -> None:
 
 @bug(reds={"clients/joined-between-messages": "attach.no-gap"})
 def who_comes_in_is_not_shown_what_was_said() -> None:
-    """Of a turn that runs only the message that is under way is shown, not those before it."""
+    """A client that resumes a running turn is shown only the last of its messages."""
 
     def edit(kind: str, message: Message) -> list[Message]:
         if kind == f"reply:{RESUME}":

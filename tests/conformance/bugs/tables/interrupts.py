@@ -1,4 +1,4 @@
-"""Bugs about interrupts: what is granted, what ends, what goes on afterwards."""
+"""Bugs about interrupts: missing effects, wrong ends, actions that go on."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def an_interrupt_that_names_another_turn_is_not_answered() -> None:
 
 @bug(reds={"interrupts/no-such-thread": "scenario.expectation: ended as interrupted"})
 def any_turn_of_the_id_is_interrupted() -> None:
-    """An interrupt is for the turn that it names, whatever thread it names."""
+    """An interrupt ends the turn of its id on any thread."""
     thread_of: dict[str, str] = {}
 
     def edit(method: str, message: Message) -> list[Message]:
@@ -152,7 +152,7 @@ def each_interrupt_ends_the_turn() -> None:
 
 @bug(reds={"interrupts/during-a-file-approval": "scenario.expectation: made.txt exists"})
 def an_interrupted_question_about_files_is_a_yes() -> None:
-    """A file change that was asked about when its turn was interrupted is made."""
+    """A file change whose approval is open when its turn is interrupted is made."""
     from reference_server.patch.apply import apply_plan
 
     def complete(original: Any) -> Any:
@@ -167,7 +167,7 @@ def an_interrupted_question_about_files_is_a_yes() -> None:
 
 @bug(reds={"interrupts/during-an-approval": "scenario.expectation: made.txt exists"})
 def an_interrupted_question_about_a_command_is_a_yes() -> None:
-    """A command that was asked about when its turn was interrupted runs."""
+    """A command whose approval is open when its turn is interrupted runs."""
     questions: dict[Any, Message] = {}
     asked(questions.__setitem__)
 
@@ -201,7 +201,7 @@ def an_interrupted_thought_is_a_failure() -> None:
 
 @bug(reds={"interrupts/right-after-the-start": "turn.interrupt-ends-interrupted"})
 def an_interrupt_before_the_first_item_is_forgotten() -> None:
-    """An interrupt that comes before the model speaks is granted, and changes nothing."""
+    """An interrupt before the first output of the model is accepted, but has no effect."""
 
     def interrupt(original: Any) -> Any:
         def late(turn: Any) -> None:

@@ -1,4 +1,4 @@
-"""Bugs about what the reference server does not offer: stored threads, clients, tools.
+"""Bugs about features that the reference server lacks: stored threads, clients, tools.
 
 They are planted in fixtures/servers/keeper.py.
 """
@@ -20,7 +20,7 @@ KEEPER = "keeper:Keeper"
     server="keeper",
 )
 def whoever_leaves_has_said_yes() -> None:
-    """A command that a client was asked about runs when the client leaves."""
+    """A command whose approval is open runs when the client disconnects."""
 
     def left(original: Any) -> Any:
         def changed(keeper: Any, client: Any) -> None:
@@ -39,7 +39,7 @@ def whoever_leaves_has_said_yes() -> None:
     server="keeper",
 )
 def a_turn_is_lost_with_the_client_that_began_it() -> None:
-    """A turn is forgotten when a client of its thread leaves: nobody is told its end."""
+    """A turn ends without a report when a client of its thread disconnects."""
 
     def left(original: Any) -> Any:
         def changed(keeper: Any, client: Any) -> None:
@@ -93,7 +93,7 @@ def a_fork_and_its_thread_share_their_history() -> None:
 
 @bug(reds={"threads/name": "scenario.expectation: thread/name/set was answered"}, server="keeper")
 def a_thread_of_which_something_is_kept_has_its_name_for_good() -> None:
-    """A thread that has had a turn can be given no name."""
+    """A thread that has had a turn cannot be named."""
 
     def name(original: Any) -> Any:
         def refuse(keeper: Any, params: Message, reply: Any) -> None:
@@ -114,7 +114,7 @@ def a_thread_of_which_something_is_kept_has_its_name_for_good() -> None:
     server="keeper",
 )
 def a_resumed_thread_begins_anew() -> None:
-    """The model is not told what was said before the restart."""
+    """The model does not get the history from before the restart."""
 
     def resume(original: Any) -> Any:
         def changed(keeper: Any, params: Message, reply: Any) -> None:
@@ -128,7 +128,7 @@ def a_resumed_thread_begins_anew() -> None:
 
 @bug(reds={"threads/rollback": "scenario.expectation: contains 'Two.'"}, server="keeper")
 def a_rollback_is_only_shown() -> None:
-    """A turn that was dropped is gone for the client, and the model is still told of it."""
+    """A dropped turn is hidden from the client, but still sent to the model."""
     instead(f"{KEEPER}.forget_last", lambda keeper, thread: None)
 
 
@@ -152,7 +152,7 @@ def a_thread_that_was_left_cannot_be_left() -> None:
 
 @bug(reds={"threads/unsubscribe-one": "loading.kept-for-others"}, server="keeper")
 def whoever_leaves_closes_the_thread() -> None:
-    """A thread is told to be closed whenever a client leaves it."""
+    """A thread is reported as closed whenever a client unsubscribes."""
 
     def leave(original: Any) -> Any:
         def changed(keeper: Any, params: Message, reply: Any) -> None:
@@ -173,7 +173,7 @@ def whoever_leaves_closes_the_thread() -> None:
     server="keeper",
 )
 def the_model_is_told_that_a_tool_is_done() -> None:
-    """Of a tool that is not the server's the model hears no result."""
+    """The model gets no result of a tool that is not the server's."""
 
     def answered(original: Any) -> Any:
         return lambda keeper, call, output: original(keeper, call, "It is done.")
@@ -183,7 +183,7 @@ def the_model_is_told_that_a_tool_is_done() -> None:
 
 @bug(reds={"threads/attach-by-another": "turn.completes"}, server="keeper")
 def who_comes_in_hears_no_end() -> None:
-    """The end of a turn is told to the client alone that came first to its thread."""
+    """The end of a turn is reported only to the first client of its thread."""
 
     def pass_on(original: Any) -> Any:
         def changed(keeper: Any, clients: list[Any], message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Bugs about what lasts: overrides, schemas, policies, approvals, what was said."""
+"""Bugs about lasting state: overrides, schemas, policies, approvals, the history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def overridden(column: str) -> dict[str, str]:
 
 
 def forgetting(when: Any, *about: Any) -> None:
-    """A moment takes back what turns have set."""
+    """Reset the settings of turns at a moment."""
     first: dict[str, Any] = {}
 
     def settings(original: Any) -> Any:
@@ -54,7 +54,7 @@ def an_override_ends_with_its_turn() -> None:
 
 @bug(reds=overridden("third-turn"))
 def an_override_lasts_for_two_turns() -> None:
-    """The third turn of a thread runs as if nothing had been set."""
+    """The third turn of a thread runs with the settings of its start."""
     turns = Counter[str]()
 
     def after_two(_: str, forget: Strike) -> None:
@@ -194,7 +194,7 @@ def schema_of(turn: Any, schema: Any) -> None:
 
 
 def keeping_schemas(key: Any) -> None:
-    """The first schema is asked for in all turns that have the same key, and never insisted on."""
+    """Request the first schema in all turns that have the same key, but do not enforce it."""
     kept: dict[str, Any] = {}
 
     async def pleased(_: Any, __: str) -> str:
@@ -221,13 +221,13 @@ def keeping_schemas(key: Any) -> None:
     }
 )
 def a_schema_stays_with_its_thread() -> None:
-    """The first output schema of a thread is asked for in all its turns."""
+    """The first output schema of a thread is requested in all its turns."""
     keeping_schemas(lambda turn: turn.thread.id)
 
 
 @bug(reds={f"{SCHEMA}/other-thread": ASKS})
 def a_schema_is_of_all_threads() -> None:
-    """An output schema is asked for in the turns of other threads."""
+    """An output schema is requested in the turns of other threads, too."""
     keeping_schemas(lambda turn: "")
 
 
@@ -257,7 +257,7 @@ def granted(column: str) -> dict[str, str]:
 
 
 def unapproved(when: Any, *about: Any) -> None:
-    """A moment takes back what was approved for longer; the words that had it are forgotten."""
+    """Revoke all approvals for longer at a moment."""
     forgotten: list[bool] = []
     when(*about, lambda _: forgotten.append(True))
     approve_only(lambda: not forgotten)
@@ -316,13 +316,13 @@ def a_decline_ends_other_approvals() -> None:
 
 @bug(reds=granted("after-interrupt"))
 def an_interrupt_ends_approvals() -> None:
-    """After an interrupt everything is asked about again."""
+    """An interrupt revokes all approvals for longer."""
     unapproved(turn_ends, "interrupted")
 
 
 @bug(reds=granted("after-failure"))
 def a_failure_ends_approvals() -> None:
-    """After a failed turn everything is asked about again."""
+    """A failed turn revokes all approvals for longer."""
     unapproved(turn_ends, "failed")
 
 
@@ -337,13 +337,13 @@ UNTOLD = "scenario.expectation: does not contain"
 
 
 def forget_answers(thread: Any) -> None:
-    """Let a thread forget what the model said in it."""
+    """Delete the model's answers from the history of a thread."""
     thread.history[:] = [one for one in thread.history if one.get("role") == "user"]
 
 
 @bug(reds={f"{HISTORY}/third-turn": UNTOLD})
 def only_the_last_turn_is_remembered() -> None:
-    """The model is told of one turn before, and of none before that."""
+    """The model gets the last turn only, without those before it."""
 
     def forget(thread: Any) -> None:
         del thread.history[:-2]
@@ -353,13 +353,13 @@ def only_the_last_turn_is_remembered() -> None:
 
 @bug(reds={f"{HISTORY}/after-interrupt": UNTOLD})
 def an_interrupt_clears_the_history() -> None:
-    """After an interrupt the model is told of none of its answers before it."""
+    """After an interrupt the model gets none of its answers before it."""
     turn_ends("interrupted", forget_answers)
 
 
 @bug(reds={f"{HISTORY}/after-failure": UNTOLD})
 def a_failure_clears_the_history() -> None:
-    """After a failed turn the model is told of none of its answers before it."""
+    """After a failed turn the model gets none of its answers before it."""
     turn_ends("failed", forget_answers)
 
 
@@ -375,7 +375,7 @@ def a_retry_tells_the_last_words_alone() -> None:
 
 @bug(reds={f"{HISTORY}/after-decline": UNTOLD})
 def a_decline_clears_the_history() -> None:
-    """After a turn with a decline the model is told of none of its answers before it."""
+    """After a turn with a decline the model gets none of its answers before it."""
     declined: list[bool] = []
     client_declines(lambda _: declined.append(True))
     turn_ends("completed", lambda thread: forget_answers(thread) if declined else None)
@@ -383,7 +383,7 @@ def a_decline_clears_the_history() -> None:
 
 @bug(reds={f"{HISTORY}/after-compaction": UNTOLD})
 def a_compaction_is_where_every_turn_begins() -> None:
-    """After a compaction each turn begins with what that left, and nothing that was said since."""
+    """After a compaction each turn begins with the summary only, without the turns since."""
     left: dict[int, list[Message]] = {}
 
     def replace(original: Any) -> Any:
@@ -402,7 +402,7 @@ def a_compaction_is_where_every_turn_begins() -> None:
 
 @bug(reds={f"{HISTORY}/other-thread": "scenario.expectation: its input contains 'which-colour'"})
 def all_threads_have_one_history() -> None:
-    """The model is told in one thread what was said in another."""
+    """The model gets the messages of all threads in each of them."""
     shared: list[Message] = []
 
     def init(original: Any) -> Any:
@@ -419,13 +419,13 @@ STEERED = "lasting/steered"
 
 
 def unhear(thread: Any) -> None:
-    """Let a thread forget what was added to its turns."""
+    """Delete the input that was added to turns from the history of a thread."""
     thread.history[:] = [one for one in thread.history if "-too" not in str(one)]
 
 
 @bug(reds={f"{STEERED}/next-turn": UNTOLD})
 def what_was_added_is_forgotten_with_its_turn() -> None:
-    """The model is not told in the next turn what was added to this one."""
+    """The model does not get the input added to a turn in the next turn."""
     turn_ends("completed", unhear)
 
 

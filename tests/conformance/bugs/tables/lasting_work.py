@@ -1,4 +1,4 @@
-"""Bugs about what lasts of a turn's work: declines, questions, outputs, diffs, status, usage."""
+"""Bugs about the lasting work of a turn: declines, questions, outputs, diffs, status, usage."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def putting_off(acts: list[Act]) -> None:
 
 
 def _write(run: Any) -> None:
-    """Add what a declined change would have made to its file."""
+    """Add the diff of a declined change to its file."""
     cwd = Path(run._context.settings.cwd)
     for change in run._work.item.changes:
         with (cwd / change.path).open("a") as file:
@@ -62,7 +62,7 @@ def _write(run: Any) -> None:
 
 
 def do_all(acts: list[Act]) -> None:
-    """Do what was put off."""
+    """Carry out the actions that were put off."""
     for act in acts:
         act()
     acts.clear()
@@ -150,7 +150,7 @@ def questions(column: str, red: str) -> dict[str, str]:
 
 
 def settling() -> Callable[[], None]:
-    """Gives what declines all open questions of the server by itself."""
+    """Return a function that declines all open questions of the server."""
     every: list[Any] = []
 
     def init(original: Any) -> Any:
@@ -199,7 +199,7 @@ def an_interrupt_settles_all_questions() -> None:
 
 @bug(reds=questions("after-interrupt", "scenario.timeout: for the server request"))
 def what_was_asked_in_vain_is_not_asked_again() -> None:
-    """After an interrupt what had been asked about is done without a question."""
+    """After an interrupt an action whose question was open is carried out without an approval."""
     interrupted: list[bool] = []
     turn_ends("interrupted", lambda _: interrupted.append(True))
 
@@ -252,7 +252,7 @@ def one_buffer(more: Callable[[list[str]], None]) -> None:
     }
 )
 def the_output_of_a_command_is_never_cleared() -> None:
-    """The model is told of a command whatever was printed since the server began."""
+    """The output of a command contains all output since the server began."""
 
     def read_before_interrupts(buffer: list[str]) -> None:
         def interrupt(original: Any) -> Any:
@@ -292,7 +292,7 @@ OLD = "scenario.expectation: the last one has 'one.txt'"
 
 
 def diffs(edit: Callable[[Message, list[Message]], None]) -> None:
-    """Edit each diff of a turn; `edit` is given its params, and those of all told before."""
+    """Edit each diff of a turn; `edit` gets its params, and those of all diffs before."""
     before: list[Message] = []
 
     def told(method: str, message: Message) -> list[Message]:
@@ -350,7 +350,7 @@ def a_diff_has_the_last_two_changes() -> None:
 
 @bug(reds={f"{DIFFS}/after-retry": "scenario.expectation: the last one lacks 'one.txt'"})
 def a_retry_forgets_the_diff() -> None:
-    """The diff of a turn has nothing of what was changed before the model was cut off."""
+    """The diff of a turn lacks the changes before the model was cut off."""
 
     def forget(original: Any) -> Any:
         def changed(turn: Any, *about: Any) -> None:
@@ -383,7 +383,7 @@ READ = "status.read-matches-turns"
 
 
 def misread(which: Callable[[Message], bool], shown: str) -> None:
-    """Threads that `which` picks are read as `shown`, whatever they are."""
+    """Show the threads that `which` picks with the status `shown`."""
     status: Message = {"type": shown, **({"activeFlags": []} if shown == "active" else {})}
 
     def change(result: Message) -> None:
@@ -395,7 +395,7 @@ def misread(which: Callable[[Message], bool], shown: str) -> None:
 
 @bug(reds={f"{STATUS}/second-time": READ})
 def a_thread_is_read_as_active_in_its_first_turn_only() -> None:
-    """In the second turn of a thread it is read as idle."""
+    """A thread is read as idle during its second turn."""
     turns = Counter[str]()
     turn_begins(lambda thread: turns.update([thread.id]))
     misread(lambda thread: turns[thread["id"]] == 2, "idle")
@@ -460,7 +460,7 @@ def usage_is_told_once() -> None:
 
 @bug(reds={"lasting/usage/after-retry": USAGE})
 def a_retry_ends_the_count_of_usage() -> None:
-    """Once the model was cut off, what turns cost is not told any more."""
+    """The token usage is not reported once the model was cut off."""
     cut: list[str] = []
     model_is_asked_again(lambda thread: cut.append(thread.id))
     untold("thread/tokenUsage/updated", lambda params: params["threadId"] in cut)
@@ -476,7 +476,7 @@ REFUSED = "scenario.expectation: turn/start was answered by an error"
     }
 )
 def the_second_word_of_a_list_is_unknown() -> None:
-    """Of the words that are listed for a turn some are refused."""
+    """The server rejects some valid words for the effort and the summary of a turn."""
     unknown = {"medium", "verbose"}
 
     def prepare(original: Any) -> Any:

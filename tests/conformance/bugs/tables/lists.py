@@ -1,4 +1,4 @@
-"""Bugs of thread/list: its pages, its order, its filters, and what it says of threads."""
+"""Bugs of thread/list: its pages, its order, its filters, and the threads it shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _asked(change: Callable[[Message], None]) -> None:
 
 
 def _queried(**members: Any) -> None:
-    """Ask the index for something else than the client asked for."""
+    """Replace these members of each query of the index."""
 
     def query(original: Any) -> Any:
         return lambda params: dataclasses.replace(original(params), **members)
@@ -38,7 +38,7 @@ def _queried(**members: Any) -> None:
 
 
 def _filtered(filter_name: str, fits: Callable[[Any, str], bool]) -> None:
-    """Filter by `fits` what the index gives without a filter; it is asked for one page only."""
+    """Filter by `fits` the threads of one page of the index, queried without this filter."""
 
     def page(original: Any) -> Any:
         async def changed(lists: Any, query: Any, cursor: str | None) -> Any:
@@ -61,7 +61,7 @@ def every_page_is_the_first() -> None:
 
 @bug(reds={"threads/list-changing": "list.once", "threads/list-archiving": "list.complete"})
 def a_cursor_counts_threads() -> None:
-    """A cursor is the number of threads before the page, whatever they are by then."""
+    """A cursor is the number of threads before the page, even if the threads change."""
 
     def page(original: Any) -> Any:
         async def changed(lists: Any, query: Any, cursor: str | None) -> Any:
@@ -78,7 +78,7 @@ def a_cursor_counts_threads() -> None:
 
 @bug(reds={"threads/list-forks": "list.complete"})
 def a_fork_is_in_no_list() -> None:
-    """Forks are left out of every list."""
+    """Forks are missing in every list."""
     forks: set[str] = set()
 
     def edit(kind: str, message: Message) -> list[Message]:
@@ -144,7 +144,7 @@ def a_folder_is_any_that_begins_so() -> None:
 
 @bug(reds={"threads/list-search": "list.title-holds-term"})
 def a_search_takes_any_case() -> None:
-    """A search does not tell upper and lower case apart."""
+    """A search ignores upper and lower case."""
     _filtered("term", lambda summary, term: term.lower() in summary.preview.lower())
 
 
@@ -175,7 +175,7 @@ def a_listed_thread_is_idle() -> None:
 
 @bug(reds={"threads/list-odd-requests": "scenario.crash: exit status 70"})
 def a_cursor_of_nobody_ends_the_server() -> None:
-    """The server stops at a cursor that it has not given."""
+    """The server stops at an unknown cursor."""
 
     def decode(original: Any) -> Any:
         def changed(cursor: str, *others: Any) -> Any:

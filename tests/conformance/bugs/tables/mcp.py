@@ -18,7 +18,7 @@ TABLE = "reference_server.config.mcp_tables:McpTable"
 
 
 def shows_model(change: Any) -> None:
-    """Change what the model is told of a result: of its content and its structured content."""
+    """Change the part of a result that the model gets: its content and its structured content."""
 
     def for_model(original: Any) -> Any:
         def changed(content: list[Message], structured: Any, budget: Any) -> Any:
@@ -31,7 +31,7 @@ def shows_model(change: Any) -> None:
 
 @bug(reds={"tools/mcp/picture": "scenario.expectation: does not contain 'four pixels'"})
 def a_result_with_a_picture_is_a_picture() -> None:
-    """Of a result that has a picture the model gets no words."""
+    """The model gets only the pictures of a result that has one, without its text."""
 
     def pictures(content: list[Message], structured: Any) -> Any:
         return [one for one in content if one["type"] == "image"] or content, structured
@@ -41,7 +41,7 @@ def a_result_with_a_picture_is_a_picture() -> None:
 
 @bug(reds={"tools/mcp/structured": "scenario.expectation: does not contain 'overcast'"})
 def structured_content_is_for_the_client() -> None:
-    """Of a result that is an object with members the model is told nothing."""
+    """The model gets nothing of a result with structured content."""
 
     def nothing(content: list[Message], structured: Any) -> Any:
         return (content, None) if structured is None else ([], None)
@@ -51,7 +51,7 @@ def structured_content_is_for_the_client() -> None:
 
 @bug(reds={"tools/mcp/steps": "scenario.expectation: does not contain 'both steps are done'"})
 def the_first_progress_ends_the_call() -> None:
-    """A call is over as soon as its tool tells of its progress."""
+    """A call ends as soon as its tool reports progress."""
     from reference_server.mcp.failure import McpFailure
 
     def call(original: Any) -> Any:
@@ -93,7 +93,7 @@ def the_environment_of_a_server_is_not_heeded() -> None:
 
 @bug(reds={"tools/mcp/two-servers": "scenario.expectation: this is the server west"})
 def a_tool_is_known_by_its_name_alone() -> None:
-    """Of two tools of one name that of the first server is called."""
+    """A call of one of two tools with the same name goes to the first server."""
 
     def call(original: Any) -> Any:
         async def of_the_first(servers: Any, server: str, tool: str, *given: Any) -> Any:
@@ -107,7 +107,7 @@ def a_tool_is_known_by_its_name_alone() -> None:
 
 @bug(reds={"tools/mcp/two-calls": "scenario.expectation: the sum is 45"})
 def what_a_tool_gave_once_it_gives_again() -> None:
-    """A second call of a tool gives what the first one gave."""
+    """A second call of a tool returns the result of the first."""
     given: dict[tuple[str, str], Any] = {}
 
     def call(original: Any) -> Any:
@@ -205,7 +205,7 @@ def the_arguments_of_a_program_are_split_again() -> None:
 
 @bug(reds={"tools/mcp-servers/address": "mcp-server.bearer-token"})
 def the_name_of_the_variable_is_sent_as_the_token() -> None:
-    """An address gets the name of the variable for its bearer token, not what that holds."""
+    """An address gets the name of the variable for its bearer token instead of its value."""
 
     def over_http(original: Any) -> Any:
         def by_name(server: Any, environment: Any, bearer: Any) -> Any:
@@ -247,7 +247,7 @@ def enabled_is_not_heeded() -> None:
 
 @bug(reds={"tools/mcp-servers/whatever-it-says": "mcp-server.result-shown"})
 def what_a_tool_says_is_one_line() -> None:
-    """Of the text of a result only the first line is kept."""
+    """Only the first line of a result's text is kept."""
 
     def bounded(original: Any) -> Any:
         def cut(content: list[Message], structured: Any) -> Any:
@@ -261,7 +261,7 @@ def what_a_tool_says_is_one_line() -> None:
 
 @bug(reds={"tools/mcp-servers/arguments": "mcp-server.call-arguments"})
 def arguments_are_texts() -> None:
-    """A tool gets each argument that is no text as the text that JSON has for it."""
+    """A tool gets each argument that is not a string as its JSON text."""
 
     def call(original: Any) -> Any:
         async def in_texts(servers: Any, server: str, tool: str, given: Any, *how: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Bugs about approval policies: who is asked, and what happens where nobody is."""
+"""Bugs about approval policies: missing and needless questions, actions without an approval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATCH = "reference_server.engine.tools.patch"
 
 
 def rulings(place: str, change: Any) -> None:
-    """Let `change(policy, ruling)` take the place of what a policy rules."""
+    """Let `change(policy, ruling)` replace the ruling of a policy."""
 
     def rule(original: Any) -> Any:
         def changed(policy: str, **facts: Any) -> Any:
@@ -66,7 +66,7 @@ def who_only_reads_is_not_asked_about() -> None:
     }
 )
 def the_policy_of_a_turn_is_not_heeded() -> None:
-    """A turn runs under the approval policy of its thread, whatever its own."""
+    """A turn runs under the approval policy of its thread instead of its own."""
 
     def receive(method: str, message: Message) -> Message:
         if method == "turn/start":
@@ -84,13 +84,13 @@ def under_never_every_file_change_is_made() -> None:
 
 @bug(reds={"approvals/never-file-change": "approval.never-asked"})
 def under_never_every_file_change_is_asked_about() -> None:
-    """Under never the client is asked about a file change that the sandbox allows."""
+    """Under never, a file change that the sandbox allows needs an approval."""
     ruled(ON_FILES, "never", "RUN", "ASK")
 
 
 @bug(reds={"approvals/never-in-the-sandbox": "approval.never-asked"})
 def under_never_a_failure_is_asked_about() -> None:
-    """Under never the client is asked about a command that the sandbox has stopped."""
+    """Under never, a command that the sandbox has stopped needs an approval."""
     ruled(ON_DENIAL, "never", "FAIL", "ASK")
 
 
@@ -110,13 +110,13 @@ def who_asks_for_more_rights_has_them() -> None:
 
 @bug(reds={"approvals/on-failure-goes-well": "approval.failure-first"})
 def under_on_failure_is_asked_beforehand() -> None:
-    """Under on-failure the client is asked about a command before it has run at all."""
+    """Under on-failure, a command needs an approval before its first run."""
     ruled(ON_COMMAND, "on-failure", "RUN", "ASK")
 
 
 @bug(reds={"approvals/reject": "scenario.expectation: made.txt exists"})
 def under_reject_everything_is_done() -> None:
-    """Under reject a command is told as declined, and runs all the same."""
+    """Under reject, a command is reported as declined, but run."""
 
     def complete(original: Any) -> Any:
         def run(work: Any, status: str, **known: Any) -> None:
@@ -131,7 +131,7 @@ def under_reject_everything_is_done() -> None:
 
 @bug(reds={"approvals/reject-command": "approval.rejected"})
 def under_reject_more_rights_are_asked_for() -> None:
-    """Under reject the client is asked whether a command gets more rights, and may say yes."""
+    """Under reject, the client can approve more rights for a command."""
     ruled(ON_COMMAND, "reject", "DECLINE", "ASK")
 
 
@@ -143,5 +143,5 @@ def under_reject_every_file_change_is_made() -> None:
 
 @bug(reds={"approvals/reject-harmless-command": "approval.rejected"})
 def under_reject_who_only_reads_is_asked_about() -> None:
-    """Under reject the client is asked about a command that can only read."""
+    """Under reject, a command that can only read needs an approval."""
     ruled(ON_COMMAND, "reject", "RUN", "ASK")

@@ -1,4 +1,4 @@
-"""Bugs about reviews: where they run, what they tell, what follows them."""
+"""Bugs about reviews: their thread, their reports, and the next turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs about skills: where they are looked for, what is remembered of them, how they are used."""
+"""Bugs about skills: the folders, the settings that last, and the use of skills."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def what_has_no_skills_is_not_listed() -> None:
 
 @bug(reds={"skills/reload": "skills.reload-rescans"})
 def what_was_listed_once_is_listed_for_ever() -> None:
-    """A forced reload gives what is remembered."""
+    """A forced reload returns the stored listing."""
 
     def entries(original: Any) -> Any:
         async def remembered(library: Any, cwds: Any, extra: Any, *, reload: bool) -> Any:
@@ -37,7 +37,7 @@ def what_was_listed_once_is_listed_for_ever() -> None:
 
 @bug(reds={"skills/scopes": "skills.user-listed"})
 def a_project_with_skills_hides_those_of_the_user() -> None:
-    """The skills of the user are looked for where the project has none."""
+    """The skills of the user are missing in every listing."""
 
     def roots(original: Any) -> Any:
         def some(library: Any, cwd: str, extra: Any) -> Any:
@@ -79,7 +79,7 @@ def skills_are_disabled_by_name() -> None:
 
 @bug(reds={"skills/disabled-for-good": "skills.config-lasts"})
 def what_is_disabled_is_kept_in_memory() -> None:
-    """A server that was started again knows nothing of the skills that were disabled."""
+    """A restarted server does not know which skills were disabled."""
     paths: set[str] = set()
 
     def keep(_: Any, path: str, *, enabled: bool) -> None:
@@ -144,7 +144,7 @@ def words_are_all_that_is_taken() -> None:
 
 @bug(reds={"skills/by-name": "scenario.expectation: turn/start was answered by"})
 def a_skill_that_nobody_has_is_refused() -> None:
-    """A turn is refused whose text has a word after a dollar sign that is no skill's name."""
+    """A turn is rejected if its text has an unknown name after a dollar sign."""
 
     def refused(method: str, message: Message) -> Message:
         if method == "turn/start" and "$fnord" in str(message["params"]["input"]):

@@ -1,4 +1,4 @@
-"""Bugs about what is added to a running turn."""
+"""Bugs about input added to a running turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEERING = "reference_server.engine.steering:Steering"
 
 
 def forgets(when: Any) -> None:
-    """Let what was added be forgotten before it joins the conversation, `when(steering)` says."""
+    """Drop added input before it joins the conversation if `when(steering)` is true."""
 
     def join(original: Any) -> Any:
         def changed(steering: Any) -> None:
@@ -33,7 +33,7 @@ def forgets(when: Any) -> None:
     }
 )
 def what_is_added_while_the_last_message_streams_is_dropped() -> None:
-    """A turn ends with the answer that the model is giving, whatever was added meanwhile."""
+    """Input added during the last answer of a turn is dropped."""
 
     def keep(original: Any) -> Any:
         def changed(turn: Any, answer: Any) -> None:
@@ -115,7 +115,7 @@ def only_texts_can_be_added() -> None:
 
 @bug(reds={"steering/refused": "steer.precondition"})
 def the_expected_turn_is_not_looked_at() -> None:
-    """Input is added to the active turn of its thread, whatever turn was expected."""
+    """Input is added to the active turn of its thread, even if another turn was expected."""
     active: dict[str, str] = {}
 
     def edit(method: str, message: Message) -> list[Message]:
@@ -150,7 +150,7 @@ def what_is_added_before_the_first_item_is_forgotten() -> None:
 
 @bug(reds={"steering/several-at-once": "steer.input-arrives"})
 def of_several_additions_the_last_is_heard() -> None:
-    """An addition takes the place of those that the model has not heard yet."""
+    """Added input replaces earlier input that was not yet sent to the model."""
 
     def accept(original: Any) -> Any:
         def changed(steering: Any, *given: Any) -> Any:
@@ -164,7 +164,7 @@ def of_several_additions_the_last_is_heard() -> None:
 
 @bug(reds={"steering/then-interrupted": "scenario.expectation: the thread is not ready"})
 def a_thread_with_input_that_was_not_heard_is_stuck() -> None:
-    """No turn can begin where one was interrupted before the model heard what was added."""
+    """A thread is stuck if its turn was interrupted before added input was sent to the model."""
     refuses_the_next_turn(lambda turn: turn.is_interrupted and turn._steered_bytes > 0)
 
 

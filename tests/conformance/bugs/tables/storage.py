@@ -1,4 +1,4 @@
-"""Bugs about where threads are kept: the archive, names, what is in memory, files."""
+"""Bugs about the storage of threads: the archive, names, loaded threads, files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def what_is_archived_is_copied() -> None:
 
 @bug(reds={"threads/unarchive-path": "rollout.at-its-path"})
 def path_in_the_archive_is_told_after_it() -> None:
-    """A thread that left the archive is read and resumed with the path that it had there."""
+    """A thread that left the archive is read and resumed with its path in the archive."""
     restored: set[str] = set()
 
     def edit(kind: str, message: Message) -> list[Message]:
@@ -211,7 +211,7 @@ def an_ephemeral_thread_is_put_down_all_the_same() -> None:
 
 @bug(reds={"threads/rollout-file": "rollout.at-its-path"})
 def a_path_names_no_file() -> None:
-    """The path of a thread is told with another ending than its file has."""
+    """The path of a thread has another suffix than its file."""
 
     def rename(result: Message) -> None:
         result["thread"]["path"] = f"{result['thread']['path']}.zip"

@@ -1,4 +1,4 @@
-"""Bugs about what the model calls: commands, patches, plans, images, searches."""
+"""Bugs about the calls of the model: commands, patches, plans, images, searches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOOLBOX = "reference_server.engine.tools.toolbox:Toolbox"
 
 
 def answers(change: Any) -> None:
-    """Change what the model is told of its calls."""
+    """Change the output of tool calls that the model gets."""
 
     def carry_out(original: Any) -> Any:
         async def changed(*of_call: Any) -> Message:
@@ -33,19 +33,19 @@ def answers(change: Any) -> None:
     }
 )
 def the_model_is_not_told_what_a_command_printed() -> None:
-    """Of a command that ran the model is told the exit code alone."""
+    """The model gets only the exit code of a command, without its output."""
     answers(lambda output: output.partition("Output:\n")[0])
 
 
 @bug(reds={"tools/run-command-fails": "scenario.expectation: failed"})
 def the_model_is_told_that_a_failed_command_succeeded() -> None:
-    """The exit code that the model is told is always 0."""
+    """The exit code that the model gets is always 0."""
     answers(lambda output: output.replace("Exit code: 3", "Exit code: 0"))
 
 
 @bug(reds={"tools/command-output": "item.command-output"})
 def an_item_has_the_last_piece_of_output() -> None:
-    """The item of a command has what it printed last."""
+    """The item of a command has only the last line of its output."""
 
     def keep_the_last(_: str, item: Message) -> None:
         if "aggregatedOutput" in item:
@@ -56,7 +56,7 @@ def an_item_has_the_last_piece_of_output() -> None:
 
 @bug(reds={"tools/decline-command": "scenario.expectation: made.txt exists"})
 def what_is_declined_runs_all_the_same() -> None:
-    """A declined command is told as declined, and runs."""
+    """A declined command is reported as declined, but run."""
 
     def denied(original: Any) -> Any:
         def run(command: Any, decision: Any) -> str:
@@ -70,7 +70,7 @@ def what_is_declined_runs_all_the_same() -> None:
 
 @bug(reds={"tools/other-folder": "turn.cwd-applies"})
 def the_folder_of_a_turn_is_not_heeded() -> None:
-    """The cwd of a turn/start changes nothing."""
+    """The cwd of a turn/start has no effect."""
 
     def settings(original: Any) -> Any:
         def changed(settings: Any, params: Any) -> Any:
@@ -98,19 +98,19 @@ def a_patch_deletes_nothing() -> None:
 
 @bug(reds={"tools/reroute": "turn.reroute-told"})
 def a_reroute_is_not_told() -> None:
-    """The client does not hear that another model answers."""
+    """A reroute to another model is not reported."""
     untold("model/rerouted")
 
 
 @bug(reds={"tools/update-plan": "turn.plan-told"})
 def the_last_step_of_a_plan_is_not_told() -> None:
-    """The client hears of all steps of the model's plan but the last."""
+    """The last step of the model's plan is not reported."""
     told("turn/plan/updated", lambda params: params["plan"].pop())
 
 
 @bug(reds={"tools/web-search": "scenario.expectation: webSearch"})
 def one_search_of_an_answer_is_shown() -> None:
-    """Of several searches in one answer the first is shown."""
+    """Only the first of several searches in one answer is shown."""
     seen: dict[str, str] = {}
 
     def edit(method: str, message: Message) -> list[Message]:
@@ -128,7 +128,7 @@ def one_search_of_an_answer_is_shown() -> None:
 
 @bug(reds={"tools/view-image": "scenario.expectation: imageView"})
 def an_image_that_is_looked_at_is_not_shown() -> None:
-    """The model gets the image, and the client hears nothing of it."""
+    """An image that the model gets is not reported to the client."""
     untold("item/started", _is_image)
     untold("item/completed", _is_image)
 

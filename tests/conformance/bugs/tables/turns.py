@@ -1,4 +1,4 @@
-"""Bugs about turns: their start and end, their settings, their messages, what is read of them."""
+"""Bugs about turns: their start and end, settings, messages, and results of thread/read."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def a_personality_is_not_known() -> None:
 
 @bug(reds={"turns/phases": "scenario.expectation: Let me see."})
 def all_that_the_model_says_in_an_answer_is_one_message() -> None:
-    """The messages of one answer are told as one agentMessage."""
+    """The messages of one answer are reported as one agentMessage."""
 
     def message(original: Any) -> Any:
         def first(sampling: Any, phase: Any) -> Any:
@@ -136,7 +136,7 @@ def all_that_the_model_says_in_an_answer_is_one_message() -> None:
 
 @bug(reds={"turns/plan-item": "scenario.expectation: plan"})
 def a_proposed_plan_is_part_of_the_message() -> None:
-    """The text of a plan that the model proposes is told as a message."""
+    """The text of a plan that the model proposes is reported as a message."""
     from reference_server.engine.plan_text import Side
 
     def feed(original: Any) -> Any:
@@ -169,7 +169,7 @@ def all_reasoning_is_the_first_part() -> None:
 
 @bug(reds={"turns/sandbox-of-the-turn": "scenario.expectation: made.txt is absent"})
 def the_sandbox_of_a_turn_is_not_heeded() -> None:
-    """A turn runs in the sandbox of its thread, whatever its sandboxPolicy."""
+    """A turn runs in the sandbox of its thread instead of that of its own sandboxPolicy."""
 
     def receive(method: str, message: Message) -> Message:
         if method == "turn/start":
@@ -195,7 +195,7 @@ def the_sandbox_of_somebody_else_is_refused() -> None:
 
 @bug(reds={"turns/schema-unmet": "scenario.expectation: call 3"})
 def an_answer_that_does_not_fit_is_asked_for_again_and_again() -> None:
-    """The model is asked until its answer fits the schema, a dozen times."""
+    """The model is called a dozen times if its answer does not fit the schema."""
 
     async def final(turn: Any, answer: Any) -> bool:
         turn.tries = getattr(turn, "tries", 0) + 1
@@ -216,7 +216,7 @@ def a_turn_that_cannot_begin_is_not_refused() -> None:
 
 @bug(reds={"turns/two-threads": "thread.ids-unique"})
 def every_thread_is_the_first() -> None:
-    """The second thread is told by the id of the first."""
+    """The second thread is reported with the id of the first."""
 
     def edit(method: str, message: Message) -> list[Message]:
         return [json.loads(json.dumps(message).replace('"thr_2"', '"thr_1"'))]
@@ -239,13 +239,13 @@ def a_turn_that_is_read_has_the_items_of_the_one_before() -> None:
 
 @bug(reds={"turns/usage": "turn.usage-told"})
 def what_a_turn_costs_is_not_told() -> None:
-    """There is no word of the tokens that a call cost."""
+    """The token usage of a turn is not reported."""
     untold("thread/tokenUsage/updated")
 
 
 @bug(reds={"plans/changed-twice": "turn.plan-told"})
 def a_plan_without_an_explanation_is_not_told() -> None:
-    """A change of the plan that explains nothing is kept from the client."""
+    """A change of the plan without an explanation is not reported."""
     untold("turn/plan/updated", lambda params: not params.get("explanation"))
 
 
