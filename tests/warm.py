@@ -65,7 +65,7 @@ class Becomes(BaseException):
 
 
 def execve(program: str, words: list[str], env: Mapping[str, str]) -> NoReturn:
-    """Stands in for `os.execve`: knows the command of `harness run`, and no other."""
+    """Stand in for `os.execve`: only the command of `harness run` runs in a fork."""
     start = [sys.executable, "-P", "-m", RUN]
     if [program, *words[1 : len(start)]] != start:
         _really(program, words, env)
@@ -76,7 +76,7 @@ _really = os.execve
 
 
 def of_the_harness() -> Iterator[str]:
-    """All its modules."""
+    """Yield the names of all modules of the harness."""
     for module in pkgutil.walk_packages(harness.__path__, "harness."):
         if not module.name.startswith(NOT_IMPORTED):
             yield module.name

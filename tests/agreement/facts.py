@@ -11,7 +11,7 @@ ANY = frozenset({"any"})
 
 @dataclass
 class Fact:
-    """Of one place: the JSON types, the values if they are listed, whether it must be there.
+    """Facts of one place: the JSON types, the values if they are listed, whether it is required.
 
     `label` is the place told from the nearest type that the book names, such as `Turn.items`.
     `integer` is a kind of `number`: a model that takes whole ones only says something else.

@@ -38,7 +38,7 @@ EXPLAINED = {
     "WebSearchAction.pattern: only in the wire": "?item.web-search-payloads",
     "WebSearchAction.url: only in the wire": "?item.web-search-payloads",
 }
-"""Of what the two say of a place."""
+"""Reasons for differences between the facts, by place."""
 
 DOCUMENTS = {
     "CommandApprovalResult.decision: only the wire takes it": "?approval.amendment-content",

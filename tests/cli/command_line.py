@@ -1,4 +1,4 @@
-"""Runs the installed commands as a user does, in a dumb terminal of 100 columns."""
+"""Runner for the installed commands, in a dumb terminal of 100 columns, as a user has it."""
 
 import os
 from pathlib import Path
@@ -39,7 +39,7 @@ def _trimmed(text: str) -> str:
 
 
 class PrintedText(AmberSnapshotExtension):
-    """Keeps what was printed as it is, all texts of a test module in one file."""
+    """Snapshots of printed text, unchanged, in one file per test module."""
 
     def serialize(self, data: SerializableData, **kwargs: Any) -> str:
         """Return the text."""

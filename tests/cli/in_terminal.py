@@ -1,4 +1,4 @@
-"""Runs a command in a terminal: what it was shown, and keys."""
+"""Runner for a command in a terminal: its screen, and keys."""
 
 import contextlib
 import fcntl

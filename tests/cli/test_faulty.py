@@ -134,7 +134,7 @@ def test_a_client_meets_the_faults_and_is_told_of_them(tmp_path: Path) -> None:
 
 
 def test_a_server_plays_the_faults_of_its_scenario(tmp_path: Path) -> None:
-    """Also where the folder of the work has modules that are named like ours."""
+    """The working folder may have modules with the same names as ours."""
     (tmp_path / "harness.py").write_text("raise SystemExit('not this one')", "utf-8")
     file = tmp_path / "mine.scenario.yaml"
     file.write_text(SCENARIO, "utf-8")

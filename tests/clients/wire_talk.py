@@ -15,7 +15,7 @@ QUESTION = {"threadId": "thr_1", "turnId": "turn_1", "itemId": "item_1"}
 
 
 class Wire:
-    """Tells a judge what passes; `now` is the judge's clock, in seconds."""
+    """Messages for a judge of clients; `now` is the judge's clock, in seconds."""
 
     def __init__(self, connection: str = "1") -> None:
         self.now = 0.0

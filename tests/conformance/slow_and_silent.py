@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 def changed(line: bytes) -> bytes | None:
-    """Return what the client gets for a line of the server, None for nothing."""
+    """Return the line that the client gets instead of the server's, None if it gets none."""
     message: Json = json.loads(line)
     if "method" not in message:
         garble_result(message.get("result") or {})

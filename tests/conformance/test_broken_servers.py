@@ -214,7 +214,7 @@ class TestHygiene:
 
 
 class TestMemory:
-    """In a process of its own, whose peak can be measured."""
+    """Servers whose memory is measured, each in a process of its own."""
 
     def test_a_line_of_100_mb_is_said_and_not_kept(self, place: Path, mark: str) -> None:
         ran = _ran("huge_line", place, mark, scale=0.2)

@@ -80,9 +80,9 @@ class Played:
 
 
 class Reader:
-    """Reads one transcript; `items` are its commands and file changes by turn and id.
+    """Reader of one transcript; `items` are its commands and file changes by turn and id.
 
-    `interrupted` has the turns that ended so.
+    `interrupted` has the ids of interrupted turns.
     """
 
     def __init__(self, scenario: str, transcript: str) -> None:

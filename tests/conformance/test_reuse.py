@@ -43,7 +43,7 @@ Counting().serve()
 
 
 def counting(folder: Path, *names: str, broken: bool = False) -> Judged:
-    """Plays bundled scenarios by id, each as often as it is named, on a server that counts."""
+    """Play bundled scenarios by id, each as often as it is named, on a server that counts."""
     script = folder / "counting.py"
     script.write_text(COUNTING)
     every = {one.id: one for one in bundled(*names)}

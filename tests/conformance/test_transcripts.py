@@ -130,7 +130,7 @@ def shared_handshake() -> list[Frame]:
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[WorkerSession]:
-    """Play what needs a process of its own."""
+    """Return the session for scenarios that need a process of their own."""
     session = WorkerSession(configure(target="reference"), worker="transcripts")
     yield session
     session.close()

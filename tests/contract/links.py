@@ -67,11 +67,11 @@ class Far(Protocol):
         ...
 
     async def close_output(self) -> None:
-        """Nothing more will be written."""
+        """Close the writing side: the peer reads to the end."""
         ...
 
     async def close_input(self) -> None:
-        """Nothing more will be read."""
+        """Close the reading side."""
         ...
 
 

@@ -115,7 +115,7 @@ async def test_a_program_is_started_with_what_the_table_says(tmp_path: Path) -> 
 
 
 async def test_no_value_of_the_environment_leaves_the_program(tmp_path: Path) -> None:
-    """Not even of a variable that the table names and the agent fills otherwise."""
+    """This includes a variable that the table names and the agent fills otherwise."""
     async with playing(tmp_path, tiny=TINY, docs=DOCS) as (desk, marks):
         token = desk.env["DOCS_BEARER"]
         env = {"SKY": "the user's sky", "USERS_KEY": "the user's key", "ANY_NAME": token}

@@ -64,7 +64,7 @@ SIDES: dict[str, MakeSide] = {"in-process": in_process, "http": over_http}
 
 @pytest.fixture(params=SIDES)
 def side(request: pytest.FixtureRequest) -> Callable[[str], AbstractAsyncContextManager[Side]]:
-    """Makes a side from the YAML of a script."""
+    """Return a function that makes a side from the YAML of a script."""
 
     @asynccontextmanager
     async def make(text: str) -> AsyncGenerator[Side]:

@@ -1,4 +1,4 @@
-"""Reads the project's Markdown: fenced blocks with their info strings, links, headings."""
+"""Parser for the project's Markdown: fenced blocks with their info strings, links, headings."""
 
 import re
 from dataclasses import dataclass

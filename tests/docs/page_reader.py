@@ -1,8 +1,8 @@
-"""Someone who reads a page of the documents and does what it says.
+"""Reader that follows a page of the documents step by step.
 
-A block `sh run` runs in the order of its page; a `text` block after it must be found in what was
-printed, `…` standing for anything and numbers for any number. A YAML block that begins with a
-file's name is that file.
+A block `sh run` runs in the order of its page; a `text` block after it must be found in the output,
+`…` standing for anything and numbers for any number. A YAML block that begins with a file's name is
+that file.
 """
 
 import re
@@ -20,7 +20,7 @@ PAGE_BOUND = 400
 
 @dataclass
 class Reader:
-    """Someone who does what a page says, from the top; `environment` is the whole of his."""
+    """Reader of a page from the top; `environment` is its whole environment."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -33,7 +33,7 @@ class Reader:
             self.read(block)
 
     def read(self, block: Block) -> None:
-        """Do what the block asks for."""
+        """Carry out one block."""
         named = re.match(r"# (\S+\.(?:yaml|toml))\n", block.body)
         if named:
             path = self.folder / named[1]

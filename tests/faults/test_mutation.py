@@ -43,7 +43,7 @@ def test_a_fault_is_masked_where_its_rule_was_broken_before() -> None:
 
 
 def test_a_violation_that_was_there_before_does_not_kill_a_new_fault() -> None:
-    """Only what is new counts: the second turn that never ends is seen beside the first."""
+    """A new violation counts: the second turn that never ends is seen beside the first."""
     trace = Talk().start_thread().start_turn().plain_turn("turn_2").trace()
     found = outcome(trace, "turn-never-ends")
     assert (found.outcome, found.noticing_rules) == (Outcome.KILLED, ("turn.completes",))

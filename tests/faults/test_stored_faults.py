@@ -76,7 +76,7 @@ def test_frames_of_other_connections_keep_their_place() -> None:
 
 
 def test_marks_of_several_clients_are_those_of_none() -> None:
-    """Nobody can say whose model call it was."""
+    """With several clients the model call of a mark may belong to either of them."""
 
     def shows_marks(site, trace):
         raise NotApplied(f"{len(site.marks_of(GateOpened))} marks")

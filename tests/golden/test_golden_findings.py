@@ -1,4 +1,4 @@
-"""All rules find in all small conversations what was reviewed."""
+"""Findings of all rules in all small conversations, compared with the reviewed ones."""
 
 from collections import Counter
 

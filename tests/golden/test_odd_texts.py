@@ -108,7 +108,7 @@ def judged_conversations(text: str | bytes, folder: Path) -> Judged:
 
 
 def harmless(output: str | Iterable[str]) -> str:
-    """Return what was printed or written, which acts on no terminal and is UTF-8."""
+    """Return the output after checking that it is UTF-8 and does not control a terminal."""
     text = output if isinstance(output, str) else "\n".join(output)
     text.encode("utf-8")
     odd = {char for char in text if not char.isprintable() and char != "\n"}

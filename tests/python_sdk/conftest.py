@@ -15,7 +15,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Iterator[Callable[[str], Fake]]:
-    """Writes a fake agent that does what a piece of Python says; none may be left behind."""
+    """Return a function that writes a fake agent; the agent's processes must be gone at the end."""
     made: list[Fake] = []
 
     def make(body: str) -> Fake:

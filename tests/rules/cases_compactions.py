@@ -35,7 +35,7 @@ def bare(talk: Talk, status: str = "completed") -> Talk:
 
 
 def unclear() -> Talk:
-    """Nothing follows of these: no history, refused, interrupted, left."""
+    """No compaction here proves anything: no history, refused, interrupted, unsubscribed."""
     talk = opened().asks("thread/compact/start", threadId=THREAD).answers({}).plain_turn()
     talk.asks("thread/compact/start", threadId=THREAD).refuses()
     bare(asked(talk).interrupt("turn_2").answers({}), "interrupted")

@@ -71,7 +71,7 @@ def disabled_and_restarted() -> Talk:
 
 
 def one_disabled() -> Talk:
-    """Of two skills that were listed one is disabled: messages 0 to 3."""
+    """One of two listed skills is disabled: messages 0 to 3."""
     talk = lists(puts(placed(), "tidy", "wash"), entry("tidy", "wash"))
     return configures(talk, path_of("tidy"), enabled=False)
 

@@ -34,9 +34,9 @@ def http_table(name: str, url: str = MCP_URL, variable: str = "") -> str:
 
 
 class CommandTalk:
-    """Writes one play; every method but `trace` returns the talk itself.
+    """Writer of one play; every method but `trace` returns the talk itself.
 
-    The files of the home are those that the last run left. Time goes on by a millisecond a message.
+    The files of the home are those after the last run. Time goes on by a millisecond a message.
     """
 
     def __init__(self, scenario: str = "") -> None:

@@ -59,7 +59,7 @@ def sent_together() -> Talk:
 
 
 def both_sent_at_once_and_neither_told() -> Talk:
-    """Of two that were sent at once nobody knows which was first."""
+    """Two requests are sent at once, so their order is unknown."""
     talk = used().asks("thread/archive", threadId=THREAD).asks("thread/archive", threadId=THREAD)
     return talk.answers({}, to=3).answers({}, to=4).tells("thread/archived", threadId=THREAD)
 

@@ -33,7 +33,7 @@ def begun_anew() -> Past:
 
 
 def told_while_it_was_asked(text: str) -> Past:
-    """Of the open message a piece comes between the request and its answer, on one connection."""
+    """A delta of the open message comes between the request and its answer, on one connection."""
     talk = Past().start_thread().start_turn().message("m-1", "One.")
     talk.started(agent_message("m-2", "")).delta("m-2", "T")
     talk.asks("thread/resume", threadId=THREAD).delta("m-2", "w")

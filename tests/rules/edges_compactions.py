@@ -48,12 +48,12 @@ def under_the_first_turn_again() -> Talk:
 
 
 def by_itself_under_the_last_turn() -> Talk:
-    """Nobody asked: the server compacts after the turn, and names that turn."""
+    """Without a request, the server compacts after the turn, and names that turn."""
     return used().item(item(), TURN).plain_turn("turn_2")
 
 
 def by_itself_under_an_id() -> Talk:
-    """Nobody asked: the server compacts between two turns, under an id of its own."""
+    """Without a request, the server compacts between two turns, under an id of its own."""
     return used().item(item(), "compaction").plain_turn("turn_2")
 
 

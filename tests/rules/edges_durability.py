@@ -22,7 +22,7 @@ def without_items() -> Talk:
 
 
 def ephemeral() -> Talk:
-    """Nothing of the thread is on disk."""
+    """An ephemeral thread is not on disk."""
     talk = opened()
     talk.asks("thread/start").answers(
         {"thread": thread_object("thr_2", ephemeral=True, path=None), **settings()}

@@ -63,7 +63,7 @@ def interrupted(talk: Talk) -> Talk:
 
 
 def interrupted_at_once() -> Talk:
-    """By its reply the turn is in progress: nothing more is asked of one that is interrupted."""
+    """The turn is in progress by its reply, and is interrupted: nothing more is required of it."""
     return goes_on(announced(asked().interrupt().refuses("no turn"))).end_turn()
 
 

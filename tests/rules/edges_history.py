@@ -144,7 +144,7 @@ def rolled_back_after_a_compaction(*left: dict[str, Any], looks: bool = False) -
 
 
 def rolled_back_before_the_compaction_was_told(*, refused: bool) -> Any:
-    """Of the compaction, which was granted, the client is told after it was dropped."""
+    """The compaction was accepted, and is reported after the rollback dropped it."""
     talk = past(TURN, "turn_2").asks("thread/compact/start", threadId=THREAD)
     if refused:
         return talk.refuses("too short").rolls_back(*stored(TURN, "turn_2"))
@@ -184,7 +184,7 @@ def without_the_command() -> Any:
 
 
 def output_kept_shorter() -> Any:
-    """Of a command its output is not kept."""
+    """The stored command lacks its output."""
     done = command("c-1", "completed", aggregatedOutput="a.txt", exitCode=0)
     talk = Past().start_thread().start_turn().item(done).message("m", "Done.").end_turn()
     items = [HELLO, command("c-1", "completed"), agent_message("m", "Done.")]

@@ -37,7 +37,7 @@ def asked_about_a_turn_of_others() -> Talk:
 
 
 def asked_after_an_archive() -> Talk:
-    """Nobody follows a thread that was archived; who starts a turn in it follows it later."""
+    """An archived thread has no subscribers; a client that starts a turn in it subscribes later."""
     talk = taken_back(Approvals().policy()).on("c2")
     talk.asks("thread/resume", threadId=THREAD).answers({"thread": thread_object(), **settings()})
     talk.on("c1").ask_turn().reply_turn().on("c2").status("active").turn_started().started(

@@ -38,7 +38,7 @@ def read_ephemeral(preview: str, *turns: dict[str, Any], said: bool = True) -> T
 
 
 def ephemeral_with_its_last_turn() -> Talk:
-    """Of an ephemeral thread the last turn alone can be read."""
+    """Only the last turn of an ephemeral thread can be read."""
     talk = ephemeral_thread().plain_turn("turn_2")
     kind: dict[str, Any] = {"ephemeral": True, "path": None, "status": {"type": "idle"}}
     talk.asks("thread/read", threadId=THREAD, includeTurns=True)
@@ -88,7 +88,7 @@ def left_without_a_word(item: dict[str, Any]) -> Talk:
 
 
 def told_once(item: dict[str, Any], *, begun: bool) -> Talk:
-    """Of an item its item/started alone comes, or its item/completed alone."""
+    """An item has only its item/started, or only its item/completed."""
     talk = Talk().start_thread().start_turn()
     talk = talk.started(item) if begun else talk.completed(item)
     return talk.message("m", "Hello").end_turn()

@@ -138,7 +138,7 @@ def broken(text: str | None, *shown: str, errors: list[str] | None = None) -> Ta
 
 
 def threads(*cwds: str) -> Talk:
-    """There is a thread, and then the skills of the session are listed."""
+    """The skills of the session are listed after a thread was started."""
     talk = placed().start_thread().asks("skills/list", forceReload=True)
     return talk.answers({"data": [entry(cwd=one) for one in cwds]})
 

@@ -140,7 +140,7 @@ def listed_as_active() -> Talk:
 
 
 def read_as_broken() -> Talk:
-    """Reads show the thread idle, then in systemError, and no change is told."""
+    """The thread is read as idle, then as in systemError, without a report of the change."""
     talk = Talk().start_thread().read_status("idle").ask_turn().reply_turn().turn_started()
     return talk.turn_completed(status="failed", error=TROUBLE).read_status("systemError")
 
@@ -199,7 +199,7 @@ def archived_meanwhile() -> Talk:
 
 
 def question_timed_out() -> Talk:
-    """Nobody answers the question in time, and the server gives the turn up."""
+    """The question is not answered in time, and the server ends the turn."""
     return ends_interrupted(Approvals().running("untrusted").started(command_item()).question())
 
 

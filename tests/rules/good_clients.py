@@ -19,7 +19,7 @@ def asked_both(talk: Two, item: str = "call_1") -> Two:
 
 
 def settled(talk: Two, decision: str, by: str = "c2", item: str = "call_1") -> Two:
-    """One client answers; both are told so, and how the command ended."""
+    """One client answers; both get the resolution, and the end of the command."""
     talk.on(by).decides(decision)
     for connection in ("c2", "c1"):
         talk.on(connection).resolved()

@@ -156,7 +156,7 @@ class LegalServer:
             del self.queues[key]
 
     def drain(self, thread: Thread) -> None:
-        """All that waits of a thread goes out."""
+        """Send all queued messages of a thread."""
         for key in [key for key in self.queues if key[0] == thread.id]:
             while key in self.queues:
                 self.flush(key)

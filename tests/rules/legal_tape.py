@@ -24,7 +24,7 @@ class Tape:
         return next(self._data, 0) % bound
 
     def one(self, choices: Sequence[T]) -> T:
-        """One of them, the first being the plainest."""
+        """Choose one of them; the first is the plainest."""
         return choices[self.below(len(choices))]
 
     def chance(self, of: int = 2) -> bool:

@@ -16,13 +16,13 @@ def home(config: str) -> CommandTalk:
 
 
 def drops_other_keys() -> CommandTalk:
-    """Writes the file anew with what it knows, and no more."""
+    """The program rewrites the file with the settings that it knows, and drops the others."""
     talk = home(f'# mine\nmodel = "m"\n{DOCS}').asks("add", "more", "--", "x")
     return talk.config(DOCS + stdio_table("more", "x")).ends("Added.\n")
 
 
 def writes_other_keys_anew() -> CommandTalk:
-    """Writes what it does not know in its own form: other white space and quotes."""
+    """The program writes unknown settings in its own form: other white space and quotes."""
     talk = home(f'# mine\nmodel = "m"\n{DOCS}').asks("add", "more", "--", "x")
     written = f"model='m'\n\n  # mine\n{DOCS}{stdio_table('more', 'x')}"
     return talk.config(written).ends("Added.\n")
@@ -40,7 +40,7 @@ def refuses_a_broken_file() -> CommandTalk:
 
 
 def loses_one() -> CommandTalk:
-    """Of two additions at once one is lost."""
+    """One of two simultaneous additions is lost."""
     talk = CommandTalk().asks("add", "one", "--", "x").asks("add", "two", "--", "x")
     return talk.config(stdio_table("two", "x")).ends(run=1).ends(run=2)
 
@@ -54,14 +54,14 @@ def off_by_default() -> CommandTalk:
 
 
 def passes_over_flat_tables() -> CommandTalk:
-    """Does not read tables whose keys are not within transport."""
+    """The program does not read tables whose keys are not within transport."""
     talk = home(FLAT).asks("list").ends("No servers.\n").asks("list", "--json").ends("[]\n")
     talk.asks("get", "old").ends("", "no such server\n")
     return talk.asks("remove", "old").ends("No server old.\n").adds("docs", "npx")
 
 
 def takes_env_for_http() -> CommandTalk:
-    """Keeps --env of a streamable HTTP server."""
+    """The program keeps --env of a streamable HTTP server."""
     talk = CommandTalk().asks("add", "web", "--url", "http://h/", "--env", "A=b")
     return talk.config(http_table("web", "http://h/") + 'env = { A = "b" }\n').ends("Added.\n")
 
@@ -72,7 +72,7 @@ def takes_an_empty_name() -> CommandTalk:
 
 
 def other_words() -> CommandTalk:
-    """Has words of its own for auth and status of servers that are off, or over HTTP."""
+    """The program has words of its own for auth and status of servers that are off or over HTTP."""
     talk = home(http_table("web") + DOCS.replace("true", "false"))
     talk.asks("list").ends(f"{HEADINGS}\nweb  -  -  -  -  enabled  maybe\ndocs npx - - - off no\n")
     words = [("web", "maybe"), ("docs", "Unsupported")]
@@ -82,7 +82,7 @@ def other_words() -> CommandTalk:
 
 
 def more_columns() -> CommandTalk:
-    """Has columns for the address, between the others, and a second table."""
+    """The program has columns for the address, between the others, and a second table."""
     talk = home(http_table("web") + DOCS)
     return talk.asks("list").ends(
         "Name | Command | Args | Env | Cwd | Url | Status | Auth\n-----\n"
@@ -129,7 +129,7 @@ def keeps_the_existing() -> CommandTalk:
 
 
 def env_without_equals() -> CommandTalk:
-    """Takes the value of its own environment where there is no equals sign."""
+    """The program takes the value from its own environment if the equals sign is missing."""
     talk = CommandTalk().asks("add", "docs", "--env", "HOME", "--", "npx")
     return talk.config(stdio_table("docs", "npx", HOME="/root")).ends("Added.\n")
 
@@ -140,7 +140,7 @@ def needs_dashes() -> CommandTalk:
 
 
 def takes_both_kinds() -> CommandTalk:
-    """Takes the address, and passes over the command."""
+    """The program uses the address, and ignores the command."""
     talk = CommandTalk().asks("add", "docs", "--url", "http://h/", "--", "npx")
     return talk.config(http_table("docs", "http://h/")).ends("Added.\n")
 
@@ -159,20 +159,20 @@ def keeps_credentials() -> CommandTalk:
 
 
 def another_callback() -> CommandTalk:
-    """Lets the user type in a code, and has no proof key."""
+    """The program lets the user type in a code, and has no proof key."""
     talk = home(http_table("web"))
     bare = talk.address(state="", code_challenge="", redirect_uri="urn:ietf:wg:oauth:2.0:oob")
     return talk.logs_in("web", address=bare)
 
 
 def denied() -> CommandTalk:
-    """Says nothing when the user denies, or nobody comes."""
+    """The program prints nothing if the user denies, or never answers."""
     talk = home(http_table("web")).asks("login", "web", offers="http://127.0.0.1:8080/authorize")
     return talk.visits(talk.address()).ends(f"{talk.address()}\n", cut=True)
 
 
 def another_store() -> CommandTalk:
-    """Keeps credentials in a keyring, or readable by all."""
+    """The program stores credentials in a keyring, or in a file that all can read."""
     talk = home(http_table("web")).logs_in("web").store("access_token", mode="0644")
     return talk.asks("logout", "web").store().ends("Removed.\n")
 
@@ -183,7 +183,7 @@ def logout_unconfigured() -> CommandTalk:
 
 
 def one_status() -> CommandTalk:
-    """Ends with the same status whatever happened."""
+    """The program exits with the same status after success and failure."""
     talk = home(DOCS).asks("remove", "nope").ends("No server nope.\n", status=7)
     talk.asks("add", "a.b", "--", "x").ends("", "no name\n", status=7)
     return talk.asks("list", "--json").ends(

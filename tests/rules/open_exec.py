@@ -29,7 +29,7 @@ def ids_again() -> StreamTalk:
 
 
 def other_words() -> StreamTalk:
-    """Has words of its own for the status of an item, and for the kind of a change."""
+    """The program has words of its own for the status of an item, and for the kind of a change."""
     talk = StreamTalk().process().opens().started(command(status="running"))
     talk.completed(command(**{**DONE, "status": "ok"}))
     change = {"path": "/a", "kind": "created"}
@@ -44,7 +44,7 @@ def leaves_out() -> StreamTalk:
 
 
 def updates_all() -> StreamTalk:
-    """Starts and updates every item, messages too."""
+    """The program starts and updates every item, messages too."""
     talk = StreamTalk().process().opens().started(message("", id="i-1"))
     talk.updated(message("Ye", id="i-1")).completed(message("Yes.", id="i-1"))
     talk.started(command(id="i-2")).updated(command(id="i-2", aggregated_output="a"))
@@ -52,12 +52,12 @@ def updates_all() -> StreamTalk:
 
 
 def only_completed() -> StreamTalk:
-    """Tells each item when it is completed, and never before."""
+    """The program reports each item only when it is completed."""
     return StreamTalk().process().opens().completed(command(**DONE)).done()
 
 
 def always_one() -> StreamTalk:
-    """Ends with the same status whatever happened."""
+    """The program exits with the same status after success and failure."""
     talk = StreamTalk().process().opens().completed(message("Yes."))
     talk.says("turn.completed", usage=USAGE).exits(3)
     return talk.process("again").opens().says("turn.failed", error={"message": "no"}).exits(3)

@@ -31,7 +31,7 @@ def whole_turn(*items: dict[str, Any], end: dict[str, Any] | None = None) -> lis
 
 
 class SdkTalk:
-    """Writes one play; every method but `trace` returns the talk itself."""
+    """Writer of one play; every method but `trace` returns the talk itself."""
 
     def __init__(self, scenario: str = "") -> None:
         self._now = 0.0

@@ -39,7 +39,7 @@ def command(**more: Any) -> dict[str, Any]:
 
 
 class StreamTalk:
-    """Writes the events of one process after the other; time goes on by a millisecond a line."""
+    """Writer of the events of one process in order; time goes on by a millisecond a line."""
 
     def __init__(self, scenario: str = "by-hand@exec") -> None:
         self._now = 0.0

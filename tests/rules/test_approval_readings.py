@@ -146,7 +146,7 @@ def two_asked() -> Approvals:
 
 
 def test_12_cancel_settles_the_other_questions_of_its_turn_too() -> None:
-    """In whichever order the server does so, and with or without an item/completed for each."""
+    """The server may send these in any order, with or without an item/completed for each."""
     first, second = command_item(status="declined"), command_item("call_2", "declined")
     for talk in (
         two_asked().resolved(0).completed(first).resolved(1).completed(second),

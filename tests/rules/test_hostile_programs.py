@@ -1,4 +1,4 @@
-"""Nothing that a program prints or writes makes a rule crash: that would be our ERROR."""
+"""Output and files of hostile programs: a rule that raised on them would be our ERROR."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_marks_have_no_order_to_the_messages_of_two_connections() -> None:
 
 
 class Missing(Monitor):
-    """Tells how many marks it did not get, at the next message."""
+    """Rule that reports at the next message how many marks it did not get."""
 
     id, title, level, needs = "test.missing", "missing", Level.MUST, ("core",)
 

@@ -92,7 +92,7 @@ def step(words: str, status: str = "pending") -> dict[str, str]:
 
 
 class Talk:
-    """Writes one conversation; every method but `trace` returns the talk itself.
+    """Writer of one conversation; every method but `trace` returns the talk itself.
 
     Time goes on by a millisecond a message. `on` chooses the connection of what follows.
     """
@@ -257,7 +257,7 @@ class Talk:
         method: str = "item/agentMessage/delta",
         **more: Any,
     ) -> Self:
-        """One delta, of an agentMessage unless `method` says otherwise."""
+        """Add one delta, of an agentMessage unless `method` says otherwise."""
         return self.tells(method, threadId=thread, turnId=turn, itemId=item, delta=delta, **more)
 
     def message(self, item: str, *deltas: str, turn: str = TURN, thread: str = THREAD) -> Self:

@@ -20,5 +20,5 @@ def bubblewrap() -> None:
 
 @pytest.fixture(scope="session")
 def mcp_sdk() -> None:
-    """Import what talks to MCP servers now: it takes long, and a test waits only so long."""
+    """Import the modules of MCP servers now: the slow import would use up the timeout of a test."""
     import_module("reference_server.mcp.session")

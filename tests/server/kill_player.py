@@ -37,7 +37,7 @@ HOME, WORK, ERRORS = "home", "work", "errors.txt"
 BOUND = 20.0
 """Seconds that a play may wait for a message."""
 TURNS_OF_THE_LOOP = 4
-"""So many turns of the event loop does a message take from its item to the client."""
+"""Number of turns of the event loop between an item and its message to the client."""
 
 
 class Gone(Exception):
@@ -45,7 +45,7 @@ class Gone(Exception):
 
 
 class Moments:
-    """Counts the moments of a server, over a fork; at the one of this number it dies."""
+    """Counter of the moments of a server, over a fork; the server is killed at the chosen one."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, 8)
@@ -69,7 +69,7 @@ MOMENTS = Moments()
 
 
 class _WritesInHalves:
-    """Stands in for the module `os` in the writer of rollouts."""
+    """Stand-in for the module `os` in the writer of rollouts."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
@@ -216,7 +216,7 @@ def slowly(reply: Reply | Refused) -> Reply | Refused:
 
 
 def main() -> None:
-    """Answer what is asked, until nothing more is."""
+    """Answer questions until none is open."""
     import_module("reference_server.services")
     discover()
     assert ToolProvider(Home(Path("/none")), config(), ServerRequests()).toolbox.names

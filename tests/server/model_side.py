@@ -43,7 +43,7 @@ class Refused:
 
 @dataclass
 class ModelSide:
-    """Gives the replies in order and keeps what was asked."""
+    """Model's side that returns the replies in order and records the requests."""
 
     replies: list[Reply | Refused]
     bodies: list[dict[str, Any]] = field(default_factory=list)

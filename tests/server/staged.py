@@ -72,7 +72,7 @@ class Client:
         )
 
     async def play(self, **params: Any) -> dict[str, Any]:
-        """One whole turn, its end included; gives the turn."""
+        """Play one whole turn to its end, and return it."""
         await self.turn(await self.begin(**params))
         return (await self.until("turn/completed"))["params"]["turn"]
 

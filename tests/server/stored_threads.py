@@ -74,7 +74,7 @@ class StoredHome:
         thread.preview = thread.preview or text
 
     def answer(self, thread: Stored) -> None:
-        """Append what a list shows the time of alone."""
+        """Append a record of which a list shows only the time."""
         end = {"turnId": "turn_1", "status": "completed", "error": None}
         self.write(thread, "turn-completed", **end)
 

@@ -36,7 +36,7 @@ def home(tmp_path) -> Home:
 def killed(
     home: Home, *writes: JournaledWrite, state: State = State.PREPARED, **heading: Any
 ) -> Path:
-    """Leave what a server leaves that was killed with a patch under way."""
+    """Leave the files of a server that was killed during a patch."""
     server = Presence(home)
     path = server.new_journal()
     journal = Journal(lambda: path, {"threadId": None, **heading})

@@ -37,7 +37,7 @@ class Client:
     send: Callable[[bytes], Awaitable[None]]
     end_input: Callable[[], None]
     read: Callable[[], Awaitable[bytes]]
-    """Gives a little of what the server says, b"" at the end."""
+    """Return a part of the server's output, b"" at its end."""
 
 
 @asynccontextmanager

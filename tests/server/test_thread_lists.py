@@ -19,7 +19,7 @@ BOUND = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedHome(Home):
-    """Tells when somebody has asked where the index is: the notes are about to be written down."""
+    """Home that sets `asked` when the place of the index is read, just before notes are written."""
 
     asked: anyio.Event
 

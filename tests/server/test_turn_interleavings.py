@@ -100,7 +100,7 @@ class Client:
                 await self.peer.request("thread/read", where)
 
     async def answer(self, decision: str) -> None:
-        """Answer what is asked."""
+        """Answer all open questions."""
         for message in self.peer.seen:
             if (
                 "requestApproval" in message.get("method", "")
@@ -178,7 +178,7 @@ def reply(kind: str, gate: anyio.Event) -> Reply:
 
 
 def recorded(peer: Peer) -> Recorder:
-    """Record what the peer sends and reads, in that order."""
+    """Record the messages that the peer sends and reads, in that order."""
     recorder = Recorder()
     send_line, receive = peer.send_line, peer.receive
 

@@ -12,7 +12,7 @@ from reference_server.transport.websocket import WebSocketTransport
 
 
 class Written(Descriptors):
-    """Keeps what is written."""
+    """Descriptors that keep the bytes written to them."""
 
     def __init__(self) -> None:
         self.data = b""

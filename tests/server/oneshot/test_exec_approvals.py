@@ -1,4 +1,4 @@
-"""Nobody can be asked: what `agent exec` does under each approval policy (docs/exec.md)."""
+"""Approval policies of `agent exec`, which cannot ask a user (docs/exec.md)."""
 
 import pytest
 from turns import play

@@ -81,7 +81,7 @@ def planned(root: Path, text: str = PATCH) -> Plan:
 
 
 class Faults:
-    """Stands in for the module `os`: counts the steps, and one of them fails."""
+    """Stand-in for the module `os`: it counts the steps, and one of them fails."""
 
     STEPS = ("open", "write", "close", "fchmod", "link", "replace", "unlink", "mkdir", "stat")
 

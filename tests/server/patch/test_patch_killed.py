@@ -48,7 +48,7 @@ Fails = Callable[[str, int], bool]
 
 
 class Killing:
-    """Stands in for the module `os`: the process is killed before the n-th of its calls."""
+    """Stand-in for the module `os`: the process is killed before the n-th of its calls."""
 
     NO_STEPS = ("fspath", "kill", "getpid", "geteuid", "getegid", "strerror")
 
@@ -196,7 +196,7 @@ def print_every_step(folder: str, fails: str) -> None:
 
 
 def seen_at_every_step(folder: Path, fails: Fails) -> list[Seen]:
-    """In a process of its own: hundreds of forks of a worker of pytest take four times as long."""
+    """Return the states, found in a new process, which forks faster than a worker of pytest."""
     script = f"import {__name__} as here, sys; here.print_every_step(*sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-c", script, str(folder), fails.__name__],

@@ -73,7 +73,7 @@ def test_a_folder_that_is_moved_while_a_patch_is_checked_is_judged_where_it_is(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Moving:
-        """Stands in for the module `os`: the folder is moved as soon as it is open."""
+        """Stand-in for the module `os`: the folder is moved as soon as it is open."""
 
         def __getattr__(self, name: str) -> object:
             if name == "fstat" and (work / "d").exists():

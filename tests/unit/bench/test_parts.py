@@ -36,7 +36,7 @@ def talker(tmp_path: Path, source: str = TALKER) -> Any:
 
 
 class FakeTransport(asyncio.WriteTransport):
-    """Keeps what is written."""
+    """Transport that keeps the bytes written to it."""
 
     def __init__(self) -> None:
         super().__init__()

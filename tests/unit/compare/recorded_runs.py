@@ -1,4 +1,4 @@
-"""Runs made by hand, for what compares them."""
+"""Runs made by hand, for tests that compare runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts a fixture server, talks to it, and reaps it; every wait has a bound.
+"""Driver that starts a fixture server, talks to it, and reaps it; every wait has a bound.
 
 It keeps every line that the server wrote, as bytes, and looks at them by predicate. It judges
 nothing and shares nothing with the harness's own client.

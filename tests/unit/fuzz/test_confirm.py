@@ -23,7 +23,7 @@ def names_of(document: Json) -> list[str]:
 
 
 class Plays:
-    """Plays documents on a server that goes wrong as a function of their requests says.
+    """Plays of documents on a server that fails on the requests that a function picks.
 
     The function is also given how often the document was played on a fresh process, 0 for a play on
     one that was used before.

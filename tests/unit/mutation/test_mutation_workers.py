@@ -16,7 +16,7 @@ CLEAN: dict[str, Any] = {"places": [], "known": [], "before": {}}
 
 
 class FakeWorker:
-    """Does so many jobs, and is lost at the next."""
+    """Worker that does a number of jobs, and is lost at the next."""
 
     def __init__(self, does: int) -> None:
         self.left = does

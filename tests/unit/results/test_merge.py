@@ -1,4 +1,4 @@
-"""From outcomes to one report: the order makes no difference, the gravest verdict speaks."""
+"""Merge of outcomes into one report: the order makes no difference, the gravest verdict counts."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def run(
 
 
 class Target:
-    """Answers every probe with a run, and notes which were played."""
+    """Target that answers every probe with a run, and records which were played."""
 
     def __init__(self, made: Run) -> None:
         self.made = made

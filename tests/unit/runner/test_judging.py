@@ -1,4 +1,4 @@
-"""From a run made by hand to a scenario's outcome: which finding it is, and which it is not."""
+"""Outcome of a scenario from a run made by hand: the right finding, and no other."""
 
 from __future__ import annotations
 

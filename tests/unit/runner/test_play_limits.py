@@ -19,7 +19,7 @@ Players = Callable[[Iterable[ScenarioOutcome]], Callable[[], ScenarioOutcome]]
 
 @pytest.fixture
 def playing(tmp_path: Path) -> Players:
-    """Plays that give these outcomes in order, each writing its number over one trace."""
+    """Return plays with these outcomes in order, each of which writes its number over one trace."""
 
     def players(outcomes: Iterable[ScenarioOutcome]) -> Callable[[], ScenarioOutcome]:
         each = enumerate(outcomes)

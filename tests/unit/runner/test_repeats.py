@@ -16,7 +16,7 @@ BAD, GOOD = frozenset({ONCE}), frozenset[str]()
 
 
 class Table:
-    """Plays `mine` as the next row says; the others serve a process and never fail."""
+    """Player that plays `mine` as the next row says; the others serve a process and never fail."""
 
     def __init__(self, *rows: frozenset[str]) -> None:
         self.rows = list(rows)

@@ -1,4 +1,4 @@
-"""Answers that stand, and answers that are given again."""
+"""Standing answers, and answers that are sent twice."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def documents_here() -> dict[str, str]:
 
 
 def hashes_here() -> Mapping[str, Hashes]:
-    """Of the documents themselves where they are, else the committed ones."""
+    """Return the hashes of the documents if they are here, else the committed ones."""
     return {name: hashes_of(text) for name, text in documents_here().items()} or committed_hashes()
 
 
