@@ -6,6 +6,7 @@ The only module whose waits depend on time.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
 
@@ -18,7 +19,7 @@ from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.frame import Frame
 from harness.trace.marks import EndingBegins, Settled
 from harness.trace.obligations import Obligation
-from harness.trace.trace import End
+from harness.trace.trace import End, Trace
 
 # Silence after which a trace without obligations is quiescent.
 QUIET_SECONDS = 0.05
@@ -40,6 +41,18 @@ class TraceEnding:
     liveness: str = ""
 
 
+class ExpectedMessages(Protocol):
+    """Names of what a trace lacks, beside its obligations, before it may end."""
+
+    def missed_by(self, trace: Trace) -> list[str]:
+        """Return the names of what is missing and worth the long silence."""
+        ...
+
+    def add_wait_in_vain(self, rules: Sequence[str]) -> None:
+        """Count a long silence in which nothing of these came."""
+        ...
+
+
 class TraceFinisher:
     """Brings one trace to its end, on all of its connections.
 
@@ -47,6 +60,7 @@ class TraceFinisher:
     the barrier is sent on the first of them. With `main_is_open` that is the first client's, and
     the server counts as ended once it closes. `children` returns the ids of the server's living
     descendants; `initial_children` existed at the scenario's first step and do not count.
+    `expected` says what else is missing; nothing else if None.
     """
 
     def __init__(
@@ -60,6 +74,7 @@ class TraceFinisher:
         children: Callable[[], set[int]],
         initial_children: set[int],
         main_is_open: bool = True,
+        expected: ExpectedMessages | None = None,
     ) -> None:
         self._peers = list(peers)
         self._recorder = peers[0].recorder
@@ -75,6 +90,9 @@ class TraceFinisher:
         self._last_growth_at = 0.0
         # The time of the last message about a turn, and how many frames were searched for it.
         self._last_turn_message_at, self._frames_searched = 0.0, 0
+        self._expected = expected
+        # What was missing when the trace had this number of frames.
+        self._missed, self._frames_checked = list[str](), 0
 
     async def run(self) -> TraceEnding:
         """Wait for quiescence, until messages about turns are absent for the scenario's bound."""
@@ -97,7 +115,8 @@ class TraceFinisher:
             await self._answer_questions()
             has_obligations = bool(self._owed.open_obligations())
             outstanding_work = self._outstanding_work() if has_obligations else ()
-            silence = self._bounds.settle if has_obligations else QUIET_SECONDS
+            waits = has_obligations or (bool(self._missed) and not self._has_new_frames())
+            silence = self._bounds.settle if waits else QUIET_SECONDS
             now = self._recorder.elapsed_seconds()
             last_activity = self._last_activity()
             seconds_left = silence - (now - last_activity)
@@ -106,18 +125,32 @@ class TraceFinisher:
                 await anyio.sleep(RECHECK_SECONDS)
                 continue
             if seconds_left <= 0 and not outstanding_work:
-                if has_obligations:
+                if not has_obligations and self._has_new_frames():
+                    self._note_missed()
+                    continue
+                if waits:
                     self._mark_settled(silence)
+                if self._missed and self._expected is not None:
+                    self._expected.add_wait_in_vain(self._missed)
                 return TraceEnding(End.QUIESCENT, ())
             last_turn_message = max(started, self._time_of_last_turn_message())
             if now >= min(last_turn_message + self._bounds.scenario, last_deadline):
                 return self._time_out(outstanding_work)
             # An owed message may come at any moment, after which the short silence counts.
             await anyio.sleep(
-                POLL_SECONDS
-                if has_obligations or outstanding_work
-                else max(seconds_left, POLL_SECONDS / 4)
+                POLL_SECONDS if waits or outstanding_work else max(seconds_left, POLL_SECONDS / 4)
             )
+
+    def _has_new_frames(self) -> bool:
+        """Return whether messages came since it was asked what is missing."""
+        frames = self._recorder.trace.frames
+        return self._expected is not None and len(frames) > self._frames_checked
+
+    def _note_missed(self) -> None:
+        """Ask what the trace lacks if it ends now."""
+        trace = self._recorder.trace
+        self._frames_checked = len(trace.frames)
+        self._missed = [] if self._expected is None else self._expected.missed_by(trace)
 
     def _mark_settled(self, silence: float) -> None:
         """Mark the obligations left at the end, and that no work was outstanding."""

@@ -24,6 +24,7 @@ from harness.model.server import ModelServer
 from harness.model.tools import ToolRow
 from harness.model.wire.responses import ResponsesEncoder
 from harness.play.hygiene import Hygiene
+from harness.play.late_messages import LateMessages
 from harness.play.run import Run
 from harness.play.scenario_faults import ActiveFaults
 from harness.play.session.connections import ConnectionManager
@@ -116,6 +117,7 @@ class Conversations:
         self._servers = servers
         self._hygiene = hygiene
         self._renamer = Renamer(profile.names, book.paths_of)
+        self._late_messages = LateMessages(book, profile)
 
     @asynccontextmanager
     async def open(
@@ -241,6 +243,7 @@ class Conversations:
             children=server.process.children,
             initial_children=before,
             main_is_open=not connections.is_main_closed,
+            expected=self._late_messages,
         )
         ended = await finisher.run()
         closed_any = await connections.close_extra(self._bounds.step)

@@ -18,7 +18,7 @@ from harness.client.peer import Peer
 from harness.client.target.descriptors import count_descriptors
 from harness.client.target.process import ProcessExit, ServerProcess
 from harness.play.hygiene import Hygiene
-from harness.trace.frame import Kind
+from harness.trace.frame import DamageKind, Frame, Kind
 from harness.trace.trace import End, Trace
 
 # The counts compared at each end, and the least difference in descriptors.
@@ -95,7 +95,12 @@ class ProcessWatch:
         frames = self._peer.recorder.trace.frames[self._judged_frames :]
         late = [frame for frame in frames if frame.from_target]
         # A line that began in the conversation was reported with it.
-        noise = [frame for frame in late[self._line_begun :] if frame.kind is Kind.MALFORMED]
+        noise = [
+            frame
+            for frame in late[self._line_begun :]
+            # A message that our own end of the process cut off may have been a whole one.
+            if frame.kind is Kind.MALFORMED and not _is_cut_off_message(frame)
+        ]
         self._line_begun = self._line_begun and not late
         if noise:
             self._hygiene.add_stray_output(self._scenario, noise[0].text(80), len(noise))
@@ -120,3 +125,9 @@ class ProcessWatch:
             grown = self._descriptor_counts[-1] - self._descriptor_counts[0]
             kinds = ", ".join(f"{number} more {kind}" for kind, number in grown.most_common(3))
             self._hygiene.add_descriptor_growth(before, after, len(counts), kinds)
+
+
+def _is_cut_off_message(frame: Frame) -> bool:
+    """Return whether a frame is the beginning of an object, cut off by the end of its stream."""
+    is_cut_off = frame.damage is not None and frame.damage.kind is DamageKind.CUT_OFF
+    return is_cut_off and frame.raw.lstrip().startswith(b"{")

@@ -1,0 +1,49 @@
+"""Messages that a rule misses and a server at rest may still send."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from harness.client.target.profile import Profile
+from harness.judge.base import Monitor
+from harness.judge.judge import feed_trace
+from harness.judge.rules.discovery import all_rules
+from harness.judge.verdict import Level, Verdict
+from harness.protocol.spec.book import Book
+from harness.report.results.baseline import mark_known_row
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import End, Trace
+
+# Conversations in which a rule stayed broken after a long silence; then the short one is enough.
+MAX_WAITS_IN_VAIN = 2
+
+
+class LateMessages:
+    """Tells whether a longer silence could change the verdict on a server.
+
+    Obligations cover what every client waits for; rules expect more, such as thread/archived, and
+    the text gives no time for it. A trace that breaks a rule when it is judged as if it had ended
+    is not at its end before the profile's `settle` seconds of silence. Without `rules`, those of
+    the session judge.
+    """
+
+    def __init__(
+        self, book: Book, profile: Profile, rules: Iterable[type[Monitor]] | None = None
+    ) -> None:
+        self._book = book
+        self._entries = profile.deviations
+        every = all_rules().values() if rules is None else rules
+        self._rules = [rule for rule in every if rule.surface == SESSION]
+        self._waits_in_vain = Counter[str]()
+
+    def missed_by(self, trace: Trace) -> list[str]:
+        """Return the rules that the trace breaks so far, and that are worth a longer silence."""
+        rows = feed_trace(self._book, trace, self._rules).finish(End.QUIESCENT)
+        rows = [mark_known_row(row, trace.header.scenario, self._entries) for row in rows]
+        broken = {
+            row.rule for row in rows if row.verdict is Verdict.FAIL and row.level is not Level.INFO
+        }
+        return sorted(rule for rule in broken if self._waits_in_vain[rule] < MAX_WAITS_IN_VAIN)
+
+    def add_wait_in_vain(self, rules: Sequence[str]) -> None:
+        """Count a long silence in which nothing came for these rules."""
+        self._waits_in_vain.update(rules)
