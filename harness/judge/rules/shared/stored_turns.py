@@ -1,5 +1,6 @@
 """Comparison of a turn in a later answer with the live turn."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from harness.judge.base import Violation
@@ -86,22 +87,21 @@ def compare_messages(turn: TurnView, field: Member) -> Violation | None:
 
     An interrupted turn may lack some of the agent's text and have messages that only began. If an
     item id was reused, only the last item need be stored. The texts of a user message may be stored
-    as one.
+    as one. Messages that overlapped are stored in the order of their beginnings or their ends. A
+    server that streams no user messages (left open) still stores them.
     """
     items = items_of(field.value)
     if not items:
         return None
     for kind in MESSAGES:
-        live = [_message_text(item) for item in completed_items(turn) if item.get("type") == kind]
-        last = [
-            _message_text(item)
-            for item in completed_items(turn, last=True)
-            if item.get("type") == kind
-        ]
-        stored = [_message_text(item) for item in items if item.get("type") == kind]
+        live = _texts(completed_items(turn), kind)
+        if kind == "userMessage" and not live:
+            continue
+        orders = (live, _texts(completed_items(turn, last=True), kind), _texts(_begun(turn), kind))
+        stored = _texts(items, kind)
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
         open_items = sum(item.type == kind and item.is_open for item in turn.items.values())
-        same = _all_same(stored, live) or _all_same(stored, last)
+        same = any(_all_same(stored, order) for order in orders)
         if not same and not (cut_off and _is_part_of(stored, live, open_items)):
             return _text_violation(turn, field, kind, (live, stored))
     return None
@@ -179,6 +179,21 @@ def completed_items(turn: TurnView, *, last: bool = False) -> list[dict[str, Any
         ]
         all_ends += ends[-1:] if last else ends
     return [obj(dig(frame.params, "item")) for frame in by_arrival(all_ends)]
+
+
+def _begun(turn: TurnView) -> list[dict[str, Any]]:
+    """Return the final items of a live turn in the order in which they began."""
+    begun = {
+        (item.starts or item.completions)[0]: item
+        for item in turn.items.values()
+        if item.completions
+    }
+    return [obj(dig(begun[frame].completions[-1].params, "item")) for frame in by_arrival(begun)]
+
+
+def _texts(items: Iterable[dict[str, Any]], kind: str) -> list[Any]:
+    """Return the texts of the messages of a kind."""
+    return [_message_text(item) for item in items if item.get("type") == kind]
 
 
 def _message_text(item: dict[str, Any]) -> Any:
