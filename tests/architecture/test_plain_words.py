@@ -17,9 +17,8 @@ def docstrings() -> Iterator[tuple[str, str]]:
     """Yield each docstring of the project with its place, those below constants and fields too."""
     for path in (ROOT / "conftest.py", *python_files(*PYTHON)):
         for node in ast.walk(parsed(path)):
-            match node:
-                case ast.Expr(value=ast.Constant(value=str(docstring))):
-                    yield f"{relative(path)}:{node.lineno}", docstring.lstrip()
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                yield f"{relative(path)}:{node.lineno}", str(node.value.value).lstrip()
 
 
 def test_no_docstring_begins_with_a_relative_clause() -> None:

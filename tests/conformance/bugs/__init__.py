@@ -1,9 +1,9 @@
 """The bug that each bundled scenario is about, planted, and the scenario seen red on it.
 
-A scenario is worth something if a server that does what its title forbids is told so. So each of
+A scenario is worth something if it fails on a server that does what its title forbids. So each of
 them has a bug here: the smallest mistake of a server that its title speaks of. The reference server
 is started with that one bug, the scenario is played, and the finding that the table names must be
-among what it gives. `test_bugs.py` plays them all, and fails for a scenario that has no bug.
+reported. `test_bugs.py` plays them all, and fails for a scenario that has no bug.
 
 How to add a bug
 ----------------
@@ -12,24 +12,23 @@ Write a function in `tables/<area>.py` and say what turns red::
 
     @bug(reds={"commands/exit-code": "scenario.expectation: exitCode"})
     def every_command_ends_with_zero() -> None:
-        \"\"\"The exit code of a failed command is told as 0.\"\"\"
+        \"\"\"The exit code of a failed command is reported as 0.\"\"\"
         swap("reference_server.sandbox.process:Finished.exit_code", lambda original: ...)
 
 - The function's name is the bug's, with dashes for underlines; its docstring says what the server
   does wrong, and can be read beside the title. It runs in the server's process, before the server.
-- `reds` has, for each scenario that the bug turns red, what tells of it: the id of a MUST or SHOULD
-  rule, or a finding of the scenario itself and a piece of its message. A finding that would also
-  come of a server that crashed, or did nothing at all, proves nothing: name the one that is about
-  the bug.
+- `reds` has, for each scenario that the bug turns red, its finding: the id of a MUST or SHOULD rule,
+  or a finding of the scenario itself and a piece of its message. A finding that a crashed or idle
+  server would cause too proves nothing: name the one about the bug.
 - A bug serves several scenarios only where their titles share the point.
 - `swap` (planting.py) replaces what is named and raises where that is not there, `sent` and
   `received` edit messages on their way. So a bug that finds nothing to spoil fails its test.
-- Prefer a bug that ends to one that hangs: who waits in vain waits for a whole bound.
+- Prefer a bug that ends to one that hangs, which costs a whole timeout.
 
-- What the reference server does not offer has its bugs in `fixtures/servers/keeper.py`: `bug(…,
+- Bugs about features that the reference server lacks are in `fixtures/servers/keeper.py`: `bug(…,
   server="keeper")`, and `swap("keeper:Keeper.thread_fork", …)`.
 
 Try one by hand: `python tests/conformance/bugs/serve.py NAME app-server`.
 
-Where nothing can be planted that turns a scenario red, the scenario wants mending, not the table.
+If no bug can turn a scenario red, mend the scenario, not the table.
 """

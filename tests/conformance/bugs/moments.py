@@ -15,7 +15,7 @@ Strike = Callable[[Any], None]
 
 
 def turn_begins(strike: Strike) -> None:
-    """Strike as each turn begins, before anything is told of it."""
+    """Strike as each turn begins, before its first notification."""
 
     def begin(original: Any) -> Any:
         def changed(turn: Any) -> None:
@@ -42,7 +42,7 @@ def turn_ends(status: str, strike: Strike) -> None:
 
 
 def model_is_asked_again(strike: Strike) -> None:
-    """Strike when the model was cut off, before it is asked again."""
+    """Strike after the model was cut off, before the retry."""
 
     def tell(original: Any) -> Any:
         def changed(turn: Any, *about: Any) -> None:

@@ -18,7 +18,7 @@ Edit = Callable[[str, Message], list[Message]]
 
 
 def swap(place: str, make: Callable[[Any], Any]) -> None:
-    """Replace `package.module:name.attribute` by what `make` makes of it.
+    """Replace `package.module:name.attribute` by the result of `make`.
 
     A function that others imported by name is replaced where it is used, not where it is made.
     """
@@ -110,7 +110,7 @@ def replied(method: str, change: Callable[[Message], None]) -> None:
 
 
 def untold(method: str, which: Callable[[Message], bool] = lambda _: True) -> None:
-    """Leave out the notifications of a method whose params `which` picks; all, if not given."""
+    """Drop the notifications of a method whose params `which` picks, by default all."""
 
     def edit(kind: str, message: Message) -> list[Message]:
         return [] if kind == method and which(message["params"]) else [message]
@@ -119,7 +119,7 @@ def untold(method: str, which: Callable[[Message], bool] = lambda _: True) -> No
 
 
 def items(kind: str, change: Callable[[str, Message], None]) -> None:
-    """Change items of a type wherever they are told; `change` is given `started` or `completed`."""
+    """Change items of a type in all messages; `change` gets `started` or `completed` first."""
 
     def edit(method: str, message: Message) -> list[Message]:
         if method in ("item/started", "item/completed"):

@@ -1,4 +1,4 @@
-"""Scenarios played on a server with a bug, and what was told of it."""
+"""Plays of scenarios on a server with a bug, and their findings."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Once(Repeats):
 def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     """Play the scenarios that a bug turns red; return their outcomes by id.
 
-    A play that does not tell of the bug is repeated, since some bugs show in a race only and a busy
+    A play that does not show the bug is repeated, since some bugs show in a race only and a busy
     machine can take longer than the short bounds used here. Scenarios that this machine cannot play
-    are left out, as those that confine commands where there is no bubblewrap.
+    are left out, such as those that confine commands if bubblewrap is missing.
     """
     target, arguments = TARGETS[planted.server]
     command = f"'{sys.executable}' '{SERVE}' {planted.name} {arguments}"

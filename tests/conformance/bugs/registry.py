@@ -1,4 +1,4 @@
-"""The bugs by name, and what each turns red."""
+"""Bugs by name, with the findings that each turns red."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Server = Literal["reference", "keeper"]
 
 @dataclass(frozen=True)
 class Bug:
-    """One mistake of a server; `reds` has what tells of it, by the id of the scenario.
+    """Mistake of a server; `reds` has the finding that shows it, by the id of the scenario.
 
-    `server` is the one that has it: `reference`, or `keeper` (fixtures/servers) for what that does
-    not offer.
+    `server` is the one that has it: `reference`, or `keeper` (fixtures/servers) for features that
+    the reference server lacks.
     """
 
     name: str

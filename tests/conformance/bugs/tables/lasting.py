@@ -353,13 +353,13 @@ def only_the_last_turn_is_remembered() -> None:
 
 @bug(reds={f"{HISTORY}/after-interrupt": UNTOLD})
 def an_interrupt_clears_the_history() -> None:
-    """After an interrupt the model gets none of its answers before it."""
+    """After an interrupt the model does not get its earlier answers."""
     turn_ends("interrupted", forget_answers)
 
 
 @bug(reds={f"{HISTORY}/after-failure": UNTOLD})
 def a_failure_clears_the_history() -> None:
-    """After a failed turn the model gets none of its answers before it."""
+    """After a failed turn the model does not get its earlier answers."""
     turn_ends("failed", forget_answers)
 
 
@@ -375,7 +375,7 @@ def a_retry_tells_the_last_words_alone() -> None:
 
 @bug(reds={f"{HISTORY}/after-decline": UNTOLD})
 def a_decline_clears_the_history() -> None:
-    """After a turn with a decline the model gets none of its answers before it."""
+    """After a turn with a decline the model does not get its earlier answers."""
     declined: list[bool] = []
     client_declines(lambda _: declined.append(True))
     turn_ends("completed", lambda thread: forget_answers(thread) if declined else None)
