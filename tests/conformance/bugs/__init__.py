@@ -17,7 +17,7 @@ Write a function in `tables/<area>.py` and say what turns red::
 
 - The function's name is the bug's, with dashes for underlines; its docstring says what the server
   does wrong, and can be read beside the title. It runs in the server's process, before the server.
-- `reds` has, for each scenario that the bug turns red, its finding: the id of a MUST or SHOULD rule,
+- `reds` has, for each scenario that the bug turns red, a finding: the id of a MUST or SHOULD rule,
   or a finding of the scenario itself and a piece of its message. A finding that a crashed or idle
   server would cause too proves nothing: name the one about the bug.
 - A bug serves several scenarios only where their titles share the point.
