@@ -97,7 +97,7 @@ def compare_messages(turn: TurnView, field: Member) -> Violation | None:
         live = _texts(completed_items(turn), kind)
         if kind == "userMessage" and not live:
             continue
-        orders = (live, _texts(completed_items(turn, last=True), kind), _texts(_begun(turn), kind))
+        orders = (live, _texts(completed_items(turn, last=True), kind), _texts(_items_by_start(turn), kind))
         stored = _texts(items, kind)
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
         open_items = sum(item.type == kind and item.is_open for item in turn.items.values())
@@ -181,7 +181,7 @@ def completed_items(turn: TurnView, *, last: bool = False) -> list[dict[str, Any
     return [obj(dig(frame.params, "item")) for frame in by_arrival(all_ends)]
 
 
-def _begun(turn: TurnView) -> list[dict[str, Any]]:
+def _items_by_start(turn: TurnView) -> list[dict[str, Any]]:
     """Return the final items of a live turn in the order in which they began."""
     begun = {
         (item.starts or item.completions)[0]: item
