@@ -97,7 +97,8 @@ def compare_messages(turn: TurnView, field: Member) -> Violation | None:
         live = _texts(completed_items(turn), kind)
         if kind == "userMessage" and not live:
             continue
-        orders = (live, _texts(completed_items(turn, last=True), kind), _texts(_items_by_start(turn), kind))
+        finals = (completed_items(turn, last=True), _items_by_start(turn))
+        orders = (live, *(_texts(final, kind) for final in finals))
         stored = _texts(items, kind)
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
         open_items = sum(item.type == kind and item.is_open for item in turn.items.values())
