@@ -11,9 +11,14 @@ from collections.abc import Callable
 from harness.client.target.profile import Profile
 from harness.model.parts import Reasoning
 from harness.play.run import Run
+from harness.play.scenario_evidence import (
+    COMMAND_APPROVAL,
+    FILE_CHANGE_APPROVAL,
+    refusal_shows_absence,
+    silence_shows_absence,
+)
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import dig, text
-from harness.scenario.client_steps import AnswerStep, WaitStep
 from harness.scenario.loader import Loaded
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import EndingBegins, ModelCall
@@ -74,48 +79,41 @@ def _offers_model_retry(run: Run, conversation: Conversation) -> bool:
     )
 
 
-def _grants_request(method: str) -> Probe:
-    """Probe for a method of which not every request was refused, in whatever form.
+def _grants_request(method: str, run: Run, conversation: Conversation) -> bool:
+    """Return whether not every request of a method was refused, in whatever form.
 
     Used for methods that are not in the text, which a server refuses in its own way, and for
     methods whose parameters the text does not show: a server may refuse our guess.
     """
-
-    def probe(run: Run, conversation: Conversation) -> bool:
-        answers = [
-            frame.kind
-            for frame in run.trace.frames
-            if frame.kind in (Kind.RESPONSE, Kind.ERROR)
-            if (request := conversation.request_of(frame)) is not None and request.method == method
-        ]
-        return not answers or Kind.RESPONSE in answers
-
-    return probe
+    answers = [
+        frame.kind
+        for frame in run.trace.frames
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR)
+        if (request := conversation.request_of(frame)) is not None and request.method == method
+    ]
+    return not answers or Kind.RESPONSE in answers
 
 
-def _all_offered(first: Probe, second: Probe) -> Probe:
-    """Probe for a capability that both probes report."""
-    return lambda run, conversation: first(run, conversation) and second(run, conversation)
-
-
-def _offers_compaction(run: Run, conversation: Conversation) -> bool:
-    """Return False if compaction is refused as unknown, or if granting it has no visible effect.
+def _shows_compaction(run: Run, conversation: Conversation) -> bool:
+    """Return False if compaction is granted and has no visible effect.
 
     A server may find a short history not worth compacting: then it does not call the model, and
     sends neither an item nor a turn.
     """
-    if not _accepts_methods("thread/compact/start")(run, conversation):
-        return False
-    return not _has_no_compaction_effect(run, conversation)
-
-
-def _has_no_compaction_effect(run: Run, conversation: Conversation) -> bool:
-    requests = [frame for frame in run.trace.frames if frame.method == "thread/compact/start"]
+    granted = any(
+        frame.kind is Kind.RESPONSE
+        and (request := conversation.request_of(frame)) is not None
+        and request.method == "thread/compact/start"
+        for frame in run.trace.frames
+    )
     own_turns = [turn for turn in conversation.turns.values() if turn.request is not None]
     more_calls = len(run.model.calls) > len(own_turns)
     more_turns = len(conversation.turns) > len(own_turns)
-    return bool(requests) and not (
-        more_calls or more_turns or _shows_item("contextCompaction")(run, conversation)
+    return (
+        not granted
+        or more_calls
+        or more_turns
+        or _shows_item("contextCompaction")(run, conversation)
     )
 
 
@@ -183,22 +181,14 @@ def _shows_item(kind: str) -> Probe:
     return probe
 
 
-def _accepts_methods(*methods: str) -> Probe:
-    """Probe for methods of which no request is refused as unknown."""
-
-    def probe(run: Run, conversation: Conversation) -> bool:
-        return refused_methods(run, conversation).isdisjoint(methods)
-
-    return probe
-
-
 def refused_methods(run: Run, conversation: Conversation) -> set[str]:
     """Return the methods of the requests that the server refused as unknown."""
     return {
         request.method
         for frame in run.trace.frames
-        if frame.kind is Kind.ERROR and _is_unknown_method(frame)
+        if frame.kind is Kind.ERROR
         if (request := conversation.request_of(frame)) is not None
+        if _is_unknown_method(frame, request.method)
     }
 
 
@@ -213,18 +203,20 @@ def _offers_raw_reasoning(run: Run, conversation: Conversation) -> bool:
     )
 
 
-def _is_unknown_method(answer: Frame) -> bool:
+def _is_unknown_method(answer: Frame, method: str) -> bool:
     """Return whether an error says that the method is unknown, by JSON-RPC's code or in words.
 
     The text does not show the form of errors: a server may have its own codes, or no `error` at
     all.
     """
     words = text(dig(answer.error, "message")) or json.dumps(answer.failure)
-    return dig(answer.error, "code") == _UNKNOWN_METHOD or bool(_UNKNOWN_WORDS.search(words))
+    return (
+        dig(answer.error, "code") == _UNKNOWN_METHOD
+        or f"unknown variant `{method}`" in words
+        or bool(_UNKNOWN_WORDS.search(words))
+    )
 
 
-COMMAND_APPROVAL = "item/commandExecution/requestApproval"
-FILE_CHANGE_APPROVAL = "item/fileChange/requestApproval"
 _UNKNOWN_METHOD = -32601
 _UNKNOWN_WORDS = re.compile(
     r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)",
@@ -256,24 +248,23 @@ PROBE_ONLY: dict[str, Probe] = {
     "sandbox-policy": _blocks_writing("by-a-patch.txt"),
 }
 """Capabilities that only a probe decides: a scenario may be about this very violation."""
-_PROBES: dict[str, Probe] = {
-    **{capability: _accepts_methods(*methods) for capability, methods in METHODS.items()},
+_REQUESTED: dict[str, tuple[str, ...]] = {**METHODS, "review": ("review/start",)}
+"""Capabilities that are absent if one of these methods is refused as unknown."""
+_GRANTED = {
+    "archive": "thread/unarchive",
+    "compaction": "thread/compact/start",
+    "history": "thread/rollback",
+    "review": "review/start",
+    "subscription": "thread/unsubscribe",
+    "thread-name": "thread/name/set",
+}
+"""Capabilities that are absent if this method is refused where it has to be granted."""
+_SHOWN: dict[str, Probe] = {
     "command-approval": _sends_message(COMMAND_APPROVAL),
     "file-change-approval": _sends_message(FILE_CHANGE_APPROVAL),
-    "thread-name": _grants_request("thread/name/set"),
-    "archive": _all_offered(
-        _accepts_methods(*METHODS["archive"]), _grants_request("thread/unarchive")
-    ),
-    "history": _all_offered(
-        _accepts_methods(*METHODS["history"]), _grants_request("thread/rollback")
-    ),
-    "subscription": _all_offered(
-        _accepts_methods(*METHODS["subscription"]), _grants_request("thread/unsubscribe")
-    ),
-    "compaction": _offers_compaction,
+    "compaction": _shows_compaction,
     "compaction-by-model": _offers_compaction_by_model,
     "compaction-turn": _offers_compaction_turn,
-    "review": _grants_request("review/start"),
     "dynamic-tools": _sends_message("item/tool/call"),
     "mcp-progress": _sends_message("item/mcpToolCall/progress"),
     "model-reroute": _sends_message("model/rerouted"),
@@ -282,13 +273,13 @@ _PROBES: dict[str, Probe] = {
     "image-view": _shows_item("imageView"),
     "plan": _shows_item("plan"),
     "reasoning-raw": _offers_raw_reasoning,
-    "storage": _offers_storage,
     "web-search": _shows_item("webSearch"),
     "deltas": _offers_deltas,
     "reasoning": _offers_reasoning,
     "model-retry": _offers_model_retry,
     "idle-timeout": _offers_model_retry,
 }
+"""Capabilities that are absent if turns do not show them."""
 
 
 LINE_FRAMING = "json-lines"
@@ -311,7 +302,9 @@ def undeclared_needs(loaded: Loaded, profile: Profile) -> list[str]:
 
 def offers(capability: str, run: Run, conversation: Conversation) -> bool:
     """Return whether a run shows that this is offered, or shows nothing about it."""
-    return capability not in _PROBES or _PROBES[capability](run, conversation)
+    return not _is_refuted(capability, run, conversation) and (
+        capability not in _SHOWN or _SHOWN[capability](run, conversation)
+    )
 
 
 def absent_needs(
@@ -322,34 +315,46 @@ def absent_needs(
     *,
     is_probe: bool = False,
 ) -> list[str]:
-    """Return the needs of a scenario that this target does not offer; `is_probe`: it is a probe."""
+    """Return the needs of a scenario that this target does not offer; `is_probe`: it is a probe.
+
+    A run that stopped for want of one need shows nothing by being silent about the others. If it
+    stopped for want of something else, the needs that depend on it are absent too.
+    """
     if profile.capabilities != "probe":
         return undeclared_needs(loaded, profile)
     lacking = run.unmet.capability if run.unmet is not None else ""
-    return [
-        need
-        for need in loaded.scenario.needs
-        if need == lacking
-        or (
-            need in _PROBES
-            and (is_probe or run_shows_absence(loaded, need))
-            and not _PROBES[need](run, conversation)
+    named = lacking in loaded.scenario.needs
+
+    def is_absent(need: str) -> bool:
+        if need == lacking or _is_refuted(need, run, conversation):
+            return True
+        method = _GRANTED.get(need)
+        if (
+            method is not None
+            and (is_probe or refusal_shows_absence(loaded, method))
+            and not _grants_request(method, run, conversation)
+        ):
+            return True
+        return (
+            need in _SHOWN
+            and (is_probe or (not named and silence_shows_absence(loaded, need, conversation)))
+            and not _SHOWN[need](run, conversation)
         )
-    ]
+
+    return [need for need in loaded.scenario.needs if is_absent(need)]
 
 
-_QUESTIONS = {"command-approval": COMMAND_APPROVAL, "file-change-approval": FILE_CHANGE_APPROVAL}
+def shown_needs(probe: Loaded, run: Run, conversation: Conversation) -> set[str]:
+    """Return the needs of a probe that its run, which came to its end, shows to be offered."""
+    return {
+        need
+        for need in probe.scenario.needs
+        if need in _SHOWN and need not in METHODS and _SHOWN[need](run, conversation)
+    }
 
 
-def run_shows_absence(loaded: Loaded, need: str) -> bool:
-    """Return whether a scenario's own run shows that a capability is absent.
-
-    A missing question shows it only if the script waits for the question: elsewhere the server may
-    be right not to ask, or the missing question is the violation that the scenario is about.
-    """
-    method = _QUESTIONS.get(need)
-    return method is None or any(
-        (isinstance(step, AnswerStep) and step.answer.to == method and not step.answer.standing)
-        or (isinstance(step, WaitStep) and step.wait.request == method)
-        for step in loaded.scenario.steps
-    )
+def _is_refuted(need: str, run: Run, conversation: Conversation) -> bool:
+    """Return whether an answer of the server shows that it does not offer something."""
+    if need == "storage":
+        return not _offers_storage(run, conversation)
+    return not refused_methods(run, conversation).isdisjoint(_REQUESTED.get(need, ()))

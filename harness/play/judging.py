@@ -3,7 +3,7 @@
 In a scenario with faults each fault must act, and only the expected rules may fail.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from harness.client.target.profile import Deviation, Profile
 from harness.judge.base import Monitor
@@ -88,8 +88,9 @@ def outcome_of(
     profile: Profile,
     entries: Sequence[Deviation],
     rules: dict[str, type[Monitor]],
+    offered: Collection[str] = (),
 ) -> ScenarioOutcome:
-    """Judge one run."""
+    """Judge one run; `offered` are the capabilities that probes have shown."""
     judged = judge(book, run.trace, rules=rules.values())
     rows = [mark_known_row(row, loaded.id, entries) for row in judged]
     conversation = conversation_of(run.trace)
@@ -136,7 +137,9 @@ def outcome_of(
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
     elif missing:
         outcome.verdict = Verdict.NOT_APPLICABLE
-        outcome.reason, outcome.missing = _not_offered_reason(missing), tuple(missing)
+        # If one need is missing and another was shown by a probe, only the first is the reason.
+        named = [need for need in missing if need not in offered] or missing
+        outcome.reason, outcome.missing = _not_offered_reason(named), tuple(named)
         # It stopped at the missing capability, at a point that depends on chance, so it proves no
         # rule. A violation counts in any case.
         outcome.rows = [row for row in rows if row.verdict is not Verdict.PASS]

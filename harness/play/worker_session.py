@@ -367,7 +367,10 @@ class WorkerSession:
         """
         config = self.config
         profile = profile or config.profile
-        outcome = outcome_of(run, loaded, config.book, profile, config.entries, config.rules)
+        offered = self._knowledge.prober.offered
+        outcome = outcome_of(
+            run, loaded, config.book, profile, config.entries, config.rules, offered
+        )
         explain_lack(outcome, run, loaded, config.lacks)
         if outcome.verdict is Verdict.ERROR or not self._repeats.is_steady(outcome):
             self._thread.retire()

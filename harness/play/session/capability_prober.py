@@ -19,7 +19,13 @@ from functools import cache
 from pathlib import Path
 
 from harness.client.target.profile import Profile
-from harness.play.capability_evidence import METHODS, PROBE_ONLY, absent_needs, refused_methods
+from harness.play.capability_evidence import (
+    METHODS,
+    PROBE_ONLY,
+    absent_needs,
+    refused_methods,
+    shown_needs,
+)
 from harness.play.run import Run
 from harness.scenario.loader import Loaded, find_scenarios, load
 from harness.trace.views import conversation_of
@@ -28,12 +34,16 @@ _FOLDER = Path(__file__).parent / "probes"
 
 
 class CapabilityProber:
-    """Remembers the capabilities that were probed, and those that are absent."""
+    """Remembers the capabilities that were probed, those that are absent and those that are not.
+
+    `offered` holds those that a probe has seen. A scenario may need more of one than the probe saw.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._played_probes: set[str] = set()
         self._absent_capabilities: set[str] = set()
+        self.offered: set[str] = set()
 
     def missing_needs(self, loaded: Loaded, play: Callable[[Loaded], Run]) -> list[str]:
         """Return the needs of a scenario that the target does not offer in any way.
@@ -49,7 +59,9 @@ class CapabilityProber:
             ):
                 run = play(probe)
                 self._played_probes.add(probe.id)
-                self._absent_capabilities |= absent_after_probe(probe, run, self._profile)
+                absent = absent_after_probe(probe, run, self._profile)
+                self._absent_capabilities |= absent
+                self.offered |= offered_after_probe(probe, run) - absent
         return [need for need in needs if need in self._absent_capabilities]
 
 
@@ -75,6 +87,13 @@ def absent_after_probe(probe: Loaded, run: Run, profile: Profile) -> set[str]:
         for need in probe.scenario.needs
         if need in PROBE_ONLY and not PROBE_ONLY[need](run, conversation)
     }
+
+
+def offered_after_probe(probe: Loaded, run: Run) -> set[str]:
+    """Return the capabilities that a probe's run has shown."""
+    if not _is_complete(probe, run) or run.unmet is not None:
+        return set()
+    return shown_needs(probe, run, conversation_of(run.trace))
 
 
 def _is_complete(probe: Loaded, run: Run) -> bool:

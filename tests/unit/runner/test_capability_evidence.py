@@ -13,9 +13,12 @@ from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.play.capability_evidence import absent_needs
 from harness.play.run import Run
+from harness.scenario.client_steps import RequestStep
 from harness.scenario.ending import TraceEnding
-from harness.scenario.loader import Loaded, load_text
-from harness.scenario.player import Cast
+from harness.scenario.identity import bundled_folder
+from harness.scenario.loader import Loaded, find_scenarios, load, load_text
+from harness.scenario.player import Cast, StepFailure
+from harness.scenario.steps.context import FailureKind
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
@@ -45,12 +48,12 @@ class Talk:
         )
         self._id = 0
 
-    def ask(self, method: str, answer: Json | None, **params: Any) -> Talk:
-        """A request of ours; None for an answer is a refusal in a form of the server's own."""
+    def ask(self, method: str, answer: Json | None, error: Any = REFUSED, **params: Any) -> Talk:
+        """A request of ours; None for an answer is a refusal, in a form of the server's own."""
         self._id += 1
         asked = {"method": method, "id": self._id, "params": {"threadId": "t", **params}}
         self.recorder.record(json.dumps(asked).encode(), Direction.TO_TARGET)
-        said = {"error": REFUSED} if answer is None else {"result": answer}
+        said = {"error": error} if answer is None else {"result": answer}
         self.recorder.record(json.dumps({"id": self._id, **said}).encode(), Direction.FROM_TARGET)
         return self
 
@@ -70,11 +73,16 @@ class Talk:
         self.model.answer(b'{"input": "x"}')
         return self
 
-    def lacks(self, one: Loaded) -> list[str]:
+    def lacks(self, one: Loaded, unmet: StepFailure | None = None) -> list[str]:
         """The needs of a scenario of which this was the run that it does not offer."""
-        trace = self.recorder.trace
-        run = Run(trace, Cast(), None, TraceEnding(End.QUIESCENT), self.model, Path("/x"), "", 1.0)
+        trace, ending = self.recorder.trace, TraceEnding(End.QUIESCENT)
+        run = Run(trace, Cast(), unmet, ending, self.model, Path("/x"), "", 1.0)
         return absent_needs(one, run, conversation_of(trace), SPEC)
+
+
+def bundled_scenarios() -> list[Loaded]:
+    folder = bundled_folder()
+    return [load(file, root=folder) for _, file in find_scenarios([folder])]
 
 
 ANSWER = f"  - start_turn: {{thread: t, text: x, as: u}}\n  - answer: {{to: {ASK}, decision: accept"
@@ -173,3 +181,73 @@ def test_compaction_that_hides_its_item_is_offered_all_the_same() -> None:
     # Else the breach that its scenarios are about would excuse it.
     assert compacted(call=True).lacks(loaded("compaction")) == []
     assert compacted(turn=True).lacks(loaded("compaction")) == []
+
+
+ROLLBACK = "  - request: {method: thread/rollback, params: {threadId: t, numTurns: 5}, expect: "
+UNKNOWN = (
+    {"code": -32601, "message": "no"},
+    {"code": -32600, "message": "Invalid request: unknown variant `thread/rollback`, expected …"},
+)
+
+
+@pytest.mark.parametrize("expect", ["any", "error"])
+def test_refusal_that_the_scenario_allows_shows_nothing(expect: str) -> None:
+    allowed = loaded("history", f"{ROLLBACK}{expect}}}\n")
+    assert Talk().ask("thread/rollback", None).lacks(allowed) == []
+    for unknown in UNKNOWN:
+        assert Talk().ask("thread/rollback", None, unknown).lacks(allowed) == ["history"]
+    demanded = loaded("history", f"{ROLLBACK}{expect}}}\n{ROLLBACK}result}}\n")
+    assert Talk().ask("thread/rollback", None).lacks(demanded) == ["history"]
+
+
+def test_value_that_is_an_unknown_variant_is_not_an_unknown_method() -> None:
+    allowed = loaded("history", f"{ROLLBACK}any}}\n")
+    error = {"code": -32600, "message": "unknown variant `five`"}
+    assert Talk().ask("thread/rollback", None, error).lacks(allowed) == []
+
+
+def test_no_bundled_scenario_takes_an_allowed_refusal_for_absence() -> None:
+    played = 0
+    for scenario in bundled_scenarios():
+        asked = [step.request for step in scenario.scenario.steps if isinstance(step, RequestStep)]
+        methods = {one.method for one in asked} - {
+            one.method for one in asked if one.expect == "result"
+        }
+        talk = Talk()
+        for request in asked:
+            if request.method in methods:
+                talk.ask(request.method, None)
+        # Turns are left out: what they do not show is another matter.
+        needs = {"archive", "compaction", "history", "review", "subscription", "thread-name"}
+        assert needs.isdisjoint(talk.lacks(scenario)), scenario.id
+        played += bool(methods and needs & set(scenario.scenario.needs))
+    assert played > 5
+
+
+def test_no_bundled_scenario_without_a_turn_takes_silence_for_absence() -> None:
+    without_turns = [one for one in bundled_scenarios() if not one.scenario.starts_turns]
+    without_turns.append(loaded("dynamic-tools, plan"))
+    assert {one.id: found for one in without_turns if (found := Talk().lacks(one))} == {}
+
+
+def test_run_that_stopped_for_want_of_one_need_is_silent_about_the_others() -> None:
+    several = loaded(
+        "deltas, several-clients, dynamic-tools", "  - start_turn: {thread: t, text: x, as: u}\n"
+    )
+    lacking = StepFailure(FailureKind.NOT_OFFERED, "connect", 4, "", capability="several-clients")
+    assert Talk().lacks(several, lacking) == ["several-clients"]
+    assert Talk().turn("u").lacks(several) == ["deltas", "dynamic-tools"]
+
+
+def test_need_that_depends_on_what_is_not_offered_is_missing() -> None:
+    approval = loaded("command-approval", f"{ANSWER}}}\n")
+    no_tool = StepFailure(FailureKind.NOT_OFFERED, "wait", 4, "", capability="command-execution")
+    assert Talk().turn("u").lacks(approval, no_tool) == ["command-approval"]
+
+
+def test_compaction_that_is_refused_where_it_may_be_is_offered() -> None:
+    step = "  - request: {method: thread/compact/start, params: {threadId: t}, expect: any}\n"
+    allowed = loaded("compaction", step)
+    assert Talk().turn("u").call().ask("thread/compact/start", None).lacks(allowed) == []
+    assert Talk().ask("thread/compact/start", None).lacks(loaded("compaction")) == ["compaction"]
+    assert compacted().lacks(allowed) == ["compaction"]

@@ -149,6 +149,17 @@ def test_model_is_asked_for_in_every_way_before_it_is_not_retried() -> None:
     assert absent_after_probe(retry, run(model_calls=[*calls, calls[2]], turns=4), SPEC) == set()
 
 
+def test_probe_remembers_what_it_has_seen() -> None:
+    calls = [
+        {"input": [{"type": "message", "role": "user", "content": f"call {number}"}]}
+        for number in (0, 1, 2, 3, 2)
+    ]
+    target = Target(run(model_calls=calls, turns=4))
+    prober = CapabilityProber(SPEC)
+    prober.missing_needs(needing("model-retry", "idle-timeout"), target.play)
+    assert prober.offered == {"model-retry"}
+
+
 @pytest.mark.parametrize(
     ("capability", "written"),
     [("sandbox", "by-a-command.txt"), ("sandbox-policy", "by-a-patch.txt")],

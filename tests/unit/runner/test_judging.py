@@ -33,6 +33,7 @@ covers: [{covers}]
 needs: [{needs}]
 client:
   - start_thread: {{as: t}}
+  - start_turn: {{thread: t, text: hello, as: u}}
 expect:
   model_calls: {calls}
 """
@@ -179,7 +180,7 @@ def test_unmet_expectation_stands_at_expect() -> None:
     outcome = judge(run(TraceEnding(End.QUIESCENT)), scenario(calls=2))
     never = "model calls: expected 2; found 0 (the model was never called)"
     assert findings(outcome) == [("scenario.expectation", never)]
-    assert outcome.findings[0].line == 8
+    assert outcome.findings[0].line == 9
 
 
 def test_expectations_are_not_asked_of_a_run_that_was_broken_off() -> None:
@@ -242,6 +243,19 @@ def test_need_that_is_not_offered_does_not_apply() -> None:
     assert outcome.reason == "the server does not offer model-retry"
     assert outcome.missing == ("model-retry",)
     assert outcome.findings == []
+
+
+def test_need_that_a_probe_has_shown_is_not_the_reason() -> None:
+    one = scenario(needs="model-retry, idle-timeout", calls=3)
+    made = run(TraceEnding(End.QUIESCENT))
+    for offered, missing in (
+        ((), ("model-retry", "idle-timeout")),
+        (("model-retry",), ("idle-timeout",)),
+        # A probe may have seen less than the scenario needs.
+        (("model-retry", "idle-timeout"), ("model-retry", "idle-timeout")),
+    ):
+        outcome = outcome_of(made, one, BOOK, Profile(name="p"), (), RULES, offered)
+        assert (outcome.verdict, outcome.missing) == (Verdict.NOT_APPLICABLE, missing)
 
 
 def test_a_rule_that_does_not_apply_gives_no_witness_and_still_shows_a_breach() -> None:
