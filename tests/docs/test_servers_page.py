@@ -128,6 +128,13 @@ def _client() -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=ScriptedTransport(script))
 
 
+def test_header_that_names_another_model_is_on_the_page() -> None:
+    (header,) = ResponsesEncoder().reroute_headers("other-model")
+    assert f"the header `{header}`" in PAGE.read_text()
+    capabilities = (ROOT / "harness/protocol/spec/capabilities.yaml").read_text()
+    assert f"The header {header} " in capabilities
+
+
 @pytest.mark.anyio
 async def test_the_model_answers_the_requests_of_the_page_without_any_header() -> None:
     async with _client() as client:
