@@ -17,7 +17,7 @@ from harness.model.inprocess import ScriptedTransport
 from harness.model.parts import UsageBody
 from harness.model.script import ModelStep
 from harness.model.tool_parts import WebSearch, WebSearchBody
-from harness.model.tools import ChosenTool, OfferedTool
+from harness.model.tools import BUILT_IN_ROWS, OUTCOME_PATTERNS, ChosenTool, OfferedTool
 from harness.model.wire.responses import ResponsesEncoder, ResponsesStream
 
 PAGE = ROOT / "docs/servers.md"
@@ -133,6 +133,17 @@ def test_header_that_names_another_model_is_on_the_page() -> None:
     assert f"the header `{header}`" in PAGE.read_text()
     capabilities = (ROOT / "harness/protocol/spec/capabilities.yaml").read_text()
     assert f"The header {header} " in capabilities
+
+
+def test_built_in_tools_and_outcomes_are_in_the_tables_of_profiles() -> None:
+    page = (ROOT / "docs/profiles.md").read_text()
+    for row in BUILT_IN_ROWS:
+        name = f"{row.namespace} {row.name}".strip()
+        arguments = row.arguments if isinstance(row.arguments, str) else json.dumps(row.arguments)
+        assert f"| `{row.intent}` | `{name}` | `{arguments}` |\n" in page
+    for outcome, patterns in OUTCOME_PATTERNS.items():
+        cell = ", ".join(f"`{pattern}`" for pattern in patterns).replace("|", "\\|")
+        assert f"| `{outcome}` | {cell} |\n" in page
 
 
 @pytest.mark.anyio
