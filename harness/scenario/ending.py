@@ -91,8 +91,8 @@ class TraceFinisher:
         # The time of the last message about a turn, and how many frames were searched for it.
         self._last_turn_message_at, self._frames_searched = 0.0, 0
         self._expected = expected
-        # What was missing when the trace had this number of frames.
-        self._missed, self._frames_checked = list[str](), 0
+        # What was missing when the trace had this number of frames, and the end of the wait for it.
+        self._missed, self._frames_checked, self._missed_until = list[str](), 0, 0.0
 
     async def run(self) -> TraceEnding:
         """Wait for quiescence, until messages about turns are absent for the scenario's bound."""
@@ -115,8 +115,7 @@ class TraceFinisher:
             await self._answer_questions()
             has_obligations = bool(self._owed.open_obligations())
             outstanding_work = self._outstanding_work() if has_obligations else ()
-            waits = has_obligations or (bool(self._missed) and not self._has_new_frames())
-            silence = self._bounds.settle if waits else QUIET_SECONDS
+            silence = self._bounds.settle if has_obligations else QUIET_SECONDS
             now = self._recorder.elapsed_seconds()
             last_activity = self._last_activity()
             seconds_left = silence - (now - last_activity)
@@ -125,11 +124,11 @@ class TraceFinisher:
                 await anyio.sleep(RECHECK_SECONDS)
                 continue
             if seconds_left <= 0 and not outstanding_work:
-                if not has_obligations and self._has_new_frames():
-                    self._note_missed()
+                if not has_obligations and self._may_still_get(now):
+                    await anyio.sleep(POLL_SECONDS)
                     continue
-                if waits:
-                    self._mark_settled(silence)
+                if has_obligations or now - last_activity >= self._bounds.settle:
+                    self._mark_settled(self._bounds.settle)
                 if self._missed and self._expected is not None:
                     self._expected.add_wait_in_vain(self._missed)
                 return TraceEnding(End.QUIESCENT, ())
@@ -138,19 +137,24 @@ class TraceFinisher:
                 return self._time_out(outstanding_work)
             # An owed message may come at any moment, after which the short silence counts.
             await anyio.sleep(
-                POLL_SECONDS if waits or outstanding_work else max(seconds_left, POLL_SECONDS / 4)
+                POLL_SECONDS
+                if has_obligations or outstanding_work
+                else max(seconds_left, POLL_SECONDS / 4)
             )
 
-    def _has_new_frames(self) -> bool:
-        """Return whether messages came since it was asked what is missing."""
-        frames = self._recorder.trace.frames
-        return self._expected is not None and len(frames) > self._frames_checked
+    def _may_still_get(self, now: float) -> bool:
+        """Return whether to wait for messages that are missing but not owed.
 
-    def _note_missed(self) -> None:
-        """Ask what the trace lacks if it ends now."""
+        The wait begins anew when one of them came, and not at other messages: a server may send
+        some for ever.
+        """
         trace = self._recorder.trace
-        self._frames_checked = len(trace.frames)
-        self._missed = [] if self._expected is None else self._expected.missed_by(trace)
+        if self._expected is not None and len(trace.frames) > self._frames_checked:
+            self._frames_checked = len(trace.frames)
+            missed = self._expected.missed_by(trace)
+            if missed != self._missed:
+                self._missed, self._missed_until = missed, now + self._bounds.settle
+        return bool(self._missed) and now < self._missed_until
 
     def _mark_settled(self, silence: float) -> None:
         """Mark the obligations left at the end, and that no work was outstanding."""

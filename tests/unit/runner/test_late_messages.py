@@ -15,7 +15,7 @@ from harness.model.wire.responses import ResponsesEncoder
 from harness.play.late_messages import MAX_WAITS_IN_VAIN, LateMessages
 from harness.protocol.spec.loading import load_book
 from harness.scenario.ending import TraceFinisher
-from harness.trace.trace import Trace
+from harness.trace.trace import End, Trace
 from tests.unit.scenario.fake_server import THREAD, FakeServer, connected, thread_started
 
 RULES = [all_rules()["archive.told"]]
@@ -39,8 +39,20 @@ async def say_late(late: Watched, server: FakeServer) -> None:
     await server.say(ARCHIVED)
 
 
+async def beat(late: Watched, server: FakeServer) -> None:
+    """Send a notification of the server's own whenever the end asks what is missing."""
+    while True:
+        await late.asked.wait()
+        late.asked = anyio.Event()
+        await server.say({"method": "server/heartbeat", "params": {}})
+
+
 async def play(
-    late: Watched, *, archives: bool = True, is_told: bool = False
+    late: Watched,
+    *,
+    archives: bool = True,
+    is_told: bool = False,
+    beats: bool = False,
 ) -> tuple[Trace, float]:
     """Start a thread and perhaps archive it; return the trace, and the seconds of its end."""
     model, late.asked = ScriptedModel([], ResponsesEncoder()), anyio.Event()
@@ -54,6 +66,8 @@ async def play(
                 await peer.request("thread/archive", {"threadId": THREAD})
             if is_told:
                 tasks.start_soon(partial(say_late, late, server))
+            if beats:
+                tasks.start_soon(partial(beat, late, server))
             began = peer.recorder.elapsed_seconds()
             ended = await TraceFinisher(
                 [peer],
@@ -67,6 +81,7 @@ async def play(
             ).run()
             trace, took = peer.recorder.trace, peer.recorder.elapsed_seconds() - began
             trace.end = ended.end
+            tasks.cancel_scope.cancel()
     return trace, took
 
 
@@ -94,6 +109,13 @@ async def test_message_that_never_comes_is_waited_for_twice() -> None:
         seconds.append(took)
     assert min(seconds[:-1]) >= BOUNDS.settle
     assert seconds[-1] < BOUNDS.settle
+
+
+async def test_other_messages_do_not_prolong_the_wait() -> None:
+    trace, took = await play(late_messages(), beats=True)
+    assert trace.end is End.QUIESCENT
+    assert BOUNDS.settle <= took < BOUNDS.scenario
+    assert verdicts(trace) == [Verdict.FAIL]
 
 
 async def test_known_deviation_is_not_waited_for() -> None:
