@@ -89,7 +89,7 @@ class TestLines:
         assert set(found.verdicts().values()) == {"PASS"}
         story = found.story("frame.well-formed")
         assert "Loading model weights... done" in story
-        assert re.search(r"\* +[\d.]+ ← Loading model weights", story)
+        assert re.search(r"\* +[\d.]+ ← #\d+ +Loading model weights", story)
 
     def test_bytes_that_are_no_utf8_are_malformed_and_the_rest_passes(self) -> None:
         found = of("invalid_utf8")
