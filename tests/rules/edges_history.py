@@ -221,13 +221,18 @@ def forked_without_streamed_input() -> Any:
     return talk.forks(*stored()).announced()
 
 
-def forked_with_overlapping_input(*texts: str) -> Any:
+def forked_after_steering(*texts: str, is_first_streamed: bool = True) -> Any:
     """The first message of the user ends after the one that steered its turn."""
     first, second = user_message("u-1", "begin"), user_message("u-2", "and more")
     talk = Past().start_thread().ask_turn(THREAD, "begin").reply_turn()
-    talk.status("active").turn_started().started(first)
+    talk.status("active").turn_started()
+    if is_first_streamed:
+        talk.started(first)
     talk.asks("turn/steer", threadId=THREAD, expectedTurnId=TURN, input=second["content"])
-    talk.answers({"turnId": TURN}).item(second).completed(first).message("m", "Yes.").end_turn()
+    talk.answers({"turnId": TURN}).item(second)
+    if is_first_streamed:
+        talk.completed(first)
+    talk.message("m", "Yes.").end_turn()
     kept = [user_message(f"item-{at}", text) for at, text in enumerate(texts)]
     items = [*kept, agent_message("item-9", "Yes.")]
     return talk.forks(turn_object(status="completed", items=items), preview="begin").announced()
@@ -291,8 +296,13 @@ LEGAL: list[Legal] = [
     ),
     Legal(COPIES, "under new ids", lambda: forked_under_new_ids(*stored("turn_8", "turn_9"))),
     Legal(COPIES, "input that was not streamed", forked_without_streamed_input),
-    Legal(COPIES, "input as it began", lambda: forked_with_overlapping_input("begin", "and more")),
-    Legal(COPIES, "input as it ended", lambda: forked_with_overlapping_input("and more", "begin")),
+    Legal(COPIES, "input as it began", lambda: forked_after_steering("begin", "and more")),
+    Legal(COPIES, "input as it ended", lambda: forked_after_steering("and more", "begin")),
+    Legal(
+        COPIES,
+        "input of which the steered part was streamed",
+        lambda: forked_after_steering("begin", "and more", is_first_streamed=False),
+    ),
     Legal(OWN, "a fork of a fork", forked_of_a_fork),
     Legal(OWN, "ids counted by thread", ids_counted_by_thread),
     Legal(OWN, "compacted away", compacted_away, frozenset({EQUALS})),
@@ -335,7 +345,7 @@ ILLEGAL: list[Illegal] = [
         "one turn too many after a compaction",
         lambda: rolled_back_after_a_compaction(looks=True),
     ),
-    Illegal(COPIES, "steered input lost", lambda: forked_with_overlapping_input("begin")),
+    Illegal(COPIES, "steered input lost", lambda: forked_after_steering("begin")),
     Illegal(REOPENS, "refused after a restart", refused_after_a_restart),
     Illegal(
         REOPENS,

@@ -98,7 +98,10 @@ def compare_messages(turn: TurnView, field: Member) -> Violation | None:
         if kind == "userMessage" and not live:
             continue
         finals = (completed_items(turn, last=True), _items_by_start(turn))
-        orders = (live, *(_texts(final, kind) for final in finals))
+        orders = [live, *(_texts(final, kind) for final in finals)]
+        if kind == "userMessage" and turn.request is not None:
+            first = _user_texts(obj(turn.request.params).get("input"))
+            orders += [[first, *order] for order in orders if first not in order]
         stored = _texts(items, kind)
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
         open_items = sum(item.type == kind and item.is_open for item in turn.items.values())
@@ -200,4 +203,9 @@ def _texts(items: Iterable[dict[str, Any]], kind: str) -> list[Any]:
 def _message_text(item: dict[str, Any]) -> Any:
     if item.get("type") == "agentMessage":
         return item.get("text")
-    return [text(part.get("text")) for part in map(obj, arr(item.get("content"))) if "text" in part]
+    return _user_texts(item.get("content"))
+
+
+def _user_texts(parts: Any) -> list[str]:
+    """Return the texts of the parts of a user's input or message."""
+    return [text(part.get("text")) for part in map(obj, arr(parts)) if "text" in part]
