@@ -19,7 +19,7 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -237,12 +237,15 @@ def _move_mark(mark: Mark[MarkBody], after: int) -> Mark[MarkBody]:
 def _missing_messages(numbers: list[int], marks: list[int]) -> Iterator[str]:
     """Yield in words the messages whose numbers are missing; marks may come after later ones."""
     count = max([*numbers, *marks], default=-1) + 1
-    missing = sorted({*range(count)} - {*numbers})
-    if not missing:
+    number_missing = count - len(numbers)
+    if number_missing <= 0:
         return
-    names = ", ".join(f"#{number}" for number in missing[:MAX_NUMBERS_LISTED])
-    more = len(missing) - MAX_NUMBERS_LISTED
-    verb = "are" if len(missing) > 1 else "is"
+    # A file may name any number, so the gaps are never listed whole.
+    gaps = (range(before + 1, after) for before, after in pairwise([-1, *numbers, count]))
+    first = islice(chain.from_iterable(gaps), MAX_NUMBERS_LISTED)
+    names = ", ".join(f"#{number}" for number in first)
+    more = number_missing - MAX_NUMBERS_LISTED
+    verb = "are" if number_missing > 1 else "is"
     yield f"{names}{f' and {more} more' if more > 0 else ''} {verb} missing: was the file edited?"
 
 

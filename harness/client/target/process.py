@@ -293,8 +293,9 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
     return env
 
 
-def describe_changes(env: Mapping[str, str]) -> str:
-    """Return which variables of ours a server did not get as they are, "" for none."""
+def describe_environment(profile_env: Mapping[str, str], home_env: str) -> str:
+    """Return which variables of ours a server does not get as they are, "" for none."""
+    env = environment(profile_env, Path("private"), home_env)  # Only names of variables are shown.
     values = {name: value for name, value in os.environ.items() if name.lower() != _CURRENT_TEST}
     changed = [name for name in sorted(env) if env[name] != values.get(name)]
     missing = [name for name in sorted(values) if name not in env]

@@ -2,9 +2,8 @@
 
 import shlex
 import time
-from pathlib import Path
 
-from harness.client.target.process import describe_changes, environment
+from harness.client.target.process import describe_environment
 from harness.client.target.profile import Bounds, Profile
 from harness.client.target.program import NotStarted
 from harness.client.target.run_folders import RunFolder
@@ -109,8 +108,7 @@ class ExecBench:
         )
         stderr_words = f"; the end of its stderr: {run.stderr[-600:].strip()}" if run.stderr else ""
         profile = self._profile
-        home = Path(profile.home_env)  # Only the names of variables are shown.
-        changes = describe_changes(environment(profile.env, home, profile.home_env))
+        changes = describe_environment(profile.env, profile.home_env)
         self.blocker = Finding(
             "setup.no-events",
             f"`{shlex.join(profile.exec.command)}` wrote no event: it {ends}{stderr_words}; "

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 
 from harness.client.peer import Peer
 from harness.client.target.launch import launch
-from harness.client.target.process import ProcessExit, ServerProcess, describe_changes, environment
+from harness.client.target.process import ProcessExit, ServerProcess, describe_environment
 from harness.client.target.profile import Bounds, Profile
 from harness.client.target.program import NotStarted
 from harness.client.target.run_folders import RunFolder
@@ -287,9 +287,8 @@ class Servers:
             message = f"the server `{command}` {problem}{stderr_words}"
             if kind == "setup.not-started":
                 # A wrapper may need what the run hides, such as the user's HOME.
-                profile, home = server.profile, server.home
-                changes = describe_changes(environment(profile.env, home, profile.home_env))
-                message = f"{message}; {changes}"
+                profile = server.profile
+                message = f"{message}; {describe_environment(profile.env, profile.home_env)}"
             raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))
 
 

@@ -101,3 +101,11 @@ def test_clock_that_goes_back_is_reported_with_its_line(tmp_path: Path) -> None:
     rows = [*ROWS[:last], ROWS[last] | {"at": ROWS[last]["at"] - 2}, *ROWS[last + 1 :]]
     [words] = read_rows(rows).damage
     assert words.endswith(f"s in line {last + 1}")
+
+
+@pytest.mark.parametrize("where", ["frame", "after"])
+def test_number_beyond_all_messages_costs_no_memory(where: str) -> None:
+    rows = [row | {where: 10**15} if where in row else row for row in [*ROWS[:2], *ROWS[-3:]]]
+    [words] = read_rows(rows).damage
+    assert words.startswith("#")
+    assert "more are missing" in words

@@ -9,12 +9,11 @@ from harness.protocol.values import MISSING, obj
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind, json_error
 
-_CLAUSES = {
-    "request": "rpc.server-request-form",
-    "response": "rpc.response-form",
-    "notification": "rpc.notification-form",
-}
-_FORMS = tuple(_CLAUSES.values())
+# The requirements on the three forms.
+_REQUEST = "rpc.server-request-form"
+_RESPONSE = "rpc.response-form"
+_NOTIFICATION = "rpc.notification-form"
+_FORMS = (_REQUEST, _RESPONSE, _NOTIFICATION)
 
 
 @rule(
@@ -48,23 +47,19 @@ class WellFormed(Monitor):
 
     @on_kind(Kind.NOTIFICATION)
     def on_notification(self, frame: Frame) -> Outcomes:
-        params = frame.json.get("params")
-        if params is None or isinstance(params, dict):
-            return None
-        clause = _CLAUSES["request" if frame.kind is Kind.REQUEST else "notification"]
-        return self._wrong(frame, "params", "an object", clause)
+        return self._judge_params(frame, _NOTIFICATION)
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Outcomes:
         if isinstance(frame.id, bool) or not isinstance(frame.id, int | float):
-            return self._wrong(frame, "id", "a number", _CLAUSES["request"])
-        return self.on_notification(frame) or self._good(frame)
+            return self._wrong(frame, "id", "a number", _REQUEST)
+        return self._judge_params(frame, _REQUEST) or self._good(frame)
 
     @on_kind(Kind.RESPONSE)
     def on_response(self, frame: Frame) -> Outcomes:
         if is_failure(frame) or isinstance(frame.result, dict):
             return self._good(frame)
-        return self._wrong(frame, "result", "an object", _CLAUSES["response"])
+        return self._wrong(frame, "result", "an object", _RESPONSE)
 
     @on_kind(Kind.ERROR)
     def on_error(self, frame: Frame) -> Outcomes:
@@ -75,6 +70,12 @@ class WellFormed(Monitor):
             return None
         self._witnessed = True
         return [Witness(f"connection {frame.connection}", (frame,))]
+
+    def _judge_params(self, frame: Frame, clause: str) -> Outcomes:
+        params = frame.json.get("params")
+        if params is None or isinstance(params, dict):
+            return None
+        return self._wrong(frame, "params", "an object", clause)
 
     def _wrong(self, frame: Frame, key: str, expected: str, clause: str) -> Outcomes:
         subject, field = f"connection {frame.connection}", root_member(frame, key)
