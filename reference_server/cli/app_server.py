@@ -1,6 +1,5 @@
 """`agent app-server`: the protocol on standard input and output, or on a socket (`listening`)."""
 
-import asyncio
 import os
 import signal
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import anyio
 
 from reference_server.cli.process import (
     begin_log,
+    call_on_first_signal,
     hide_secrets_in_log,
     ignore_signals,
     leave_hung_threads,
@@ -37,7 +37,7 @@ from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.recovery import recover
-from reference_server.server import Server, running_server
+from reference_server.server import running_server
 from reference_server.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ async def _serve(
             requires_initialize=require_initialize,
         ) as server:
             start_helper()
-            _stop_on_signals(server)
+            call_on_first_signal(SIGNALS, lambda _number: server.stop())
             if listening is not None:
                 await listening.serve(server)
             else:
@@ -294,16 +294,3 @@ async def _serve(
             listening.close()
         # The server has ended in order: a second signal must not kill it now.
         ignore_signals(SIGNALS)
-
-
-def _stop_on_signals(server: Server) -> None:
-    """Let SIGTERM and SIGINT stop the server in order, however often they come."""
-    loop = asyncio.get_running_loop()
-
-    def stop(_number: int, _frame: object) -> None:
-        # Signals without a pause would leave no time for the end itself.
-        ignore_signals(SIGNALS)
-        loop.call_soon_threadsafe(server.stop)
-
-    for number in SIGNALS:
-        signal.signal(number, stop)

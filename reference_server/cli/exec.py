@@ -1,10 +1,8 @@
 """`agent exec`: one turn, whose events go to standard output."""
 
-import asyncio
 import contextlib
 import gc
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -42,6 +40,7 @@ from reference_server.agent_exec.run_config import (
 )
 from reference_server.cli.process import (
     begin_log,
+    call_on_first_signal,
     hide_secrets_in_log,
     ignore_signals,
     leave_hung_threads,
@@ -175,16 +174,11 @@ async def _play(
     home: Home, job: Job, sink: Sink, output: Stream, model_transport: "MakeTransport | None"
 ) -> int:
     interruption = Interruption()
-    loop = asyncio.get_running_loop()
-
-    def stop(number: int, _frame: object) -> None:
-        loop.call_soon_threadsafe(interruption.stop_by_signal, number)
-
-    for number in stop_signals():
-        signal.signal(number, stop)
+    signals = stop_signals()
+    call_on_first_signal(signals, interruption.stop_by_signal)
     try:
         with output.watch_reader(interruption.stop_by_closed_output):
             return await run_job(home, job, sink, interruption, model_transport, _finish_startup)
     finally:
         # The run has ended in order: a second signal must not kill it now.
-        ignore_signals(stop_signals())
+        ignore_signals(signals)

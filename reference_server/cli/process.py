@@ -1,12 +1,13 @@
-"""The own process of every long-running command: log, helper, end."""
+"""The own process of every long-running command: log, helper, signals, end."""
 
+import asyncio
 import logging
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from reference_server.config.model import Config
@@ -20,14 +21,34 @@ THREADS_END = 1.0
 """Seconds that worker threads have to end after the server has."""
 
 
-def ignore_signals(numbers: Iterable[int]) -> None:
-    """Ignore signals from now on, also those that have just come.
+def call_on_first_signal(numbers: Iterable[int], callback: Callable[[int], None]) -> None:
+    """Call `callback` in the running loop with the first signal; ignore those after it.
 
-    They are blocked meanwhile: Python complains about one that comes while its handler is replaced.
+    Signals without a pause would leave no time for the end itself. The loop's own handler wakes
+    it: one set with `signal.signal` is not noticed if the signal comes just before the loop waits.
+    """
+    numbers = list(numbers)
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: int) -> None:
+        ignore_signals(numbers)
+        callback(number)
+
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+
+
+def ignore_signals(numbers: Iterable[int]) -> None:
+    """Ignore signals from now on, also those that have just come; called in a running loop.
+
+    They are blocked meanwhile: without a handler one would kill the process.
     """
     numbers = set(numbers)
+    loop = asyncio.get_running_loop()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     for number in numbers:
+        # Else the loop would take the signal's handler away when it closes.
+        loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -3,7 +3,6 @@
 A plain server never imports this.
 """
 
-import asyncio
 import os
 import signal
 from collections.abc import Sequence
@@ -19,7 +18,13 @@ from harness.play.client_tests.connection import ConnectionResult
 from harness.play.client_tests.report import is_red, lines_of, report_text, summary_lines
 from harness.play.client_tests.scenario_choice import Choice, load_choice
 from reference_server.cli.listening import Listening, ListenOptions, listen
-from reference_server.cli.process import hide_secrets_in_log, leave_hung_threads, start_helper
+from reference_server.cli.process import (
+    call_on_first_signal,
+    hide_secrets_in_log,
+    ignore_signals,
+    leave_hung_threads,
+    start_helper,
+)
 from reference_server.cli.surroundings import UsageError, complain
 from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.config.model import Config
@@ -132,7 +137,7 @@ def run_stage(
 async def _serve(stage: Stage, listening: Listening | None) -> None:
     try:
         start_helper()
-        _stop_on_signals(stage)
+        call_on_first_signal(_SIGNALS, lambda _number: stage.stop())
         if listening is not None:
             await listening.serve(stage, stage.missing_reason)
         else:
@@ -141,21 +146,7 @@ async def _serve(stage: Stage, listening: Listening | None) -> None:
     finally:
         if listening is not None:
             listening.close()
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-
-
-def _stop_on_signals(stage: Stage) -> None:
-    loop = asyncio.get_running_loop()
-
-    def stop(_number: int, _frame: object) -> None:
-        # Signals without a pause would leave no time for the end itself.
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        loop.call_soon_threadsafe(stage.stop)
-
-    for number in _SIGNALS:
-        signal.signal(number, stop)
+        ignore_signals(_SIGNALS)
 
 
 def _finish(results: Sequence[ConnectionResult], choice: Choice, report: Path | None) -> int:

@@ -77,6 +77,33 @@ def test_no_error_is_raised_in_except_star() -> None:
     assert not found, f"before Python 3.11.4 a group is raised instead: {found}"
 
 
+def _wakes_from_signal(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines of handlers set with `signal.signal` that call into an event loop."""
+    set_names = {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "signal.signal"
+        for argument in node.args[1:]
+        for name in ast.walk(argument)
+        if isinstance(name, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in set_names:
+            yield from [node.lineno] if "call_soon" in ast.unparse(node) else []
+
+
+def test_no_loop_is_woken_by_a_handler_that_it_does_not_know() -> None:
+    bad = "def stop(n, f): loop.call_soon_threadsafe(end)\nsignal.signal(15, stop)"
+    assert [*_wakes_from_signal(ast.parse(bad))]
+    found = [
+        f"{relative(path)}:{line}"
+        for path in python_files(*OURS, "fixtures", "tools")
+        if "signal.signal" in path.read_text("utf-8")
+        for line in _wakes_from_signal(parsed(path))
+    ]
+    assert not found, f"a signal just before the loop waits is lost; use the loop's own: {found}"
+
+
 def _compares_order(tree: ast.AST) -> Iterator[ast.Attribute]:
     """Yield the uses of sequence numbers, except as the place of a finding."""
     places = {
