@@ -1,7 +1,7 @@
-"""Finds the rules: every module below this package is imported, and its rules register themselves.
+"""Discovery of rules: every module of this package is imported, and its rules register themselves.
 
-Nothing outside names a single rule. Whoever judges servers asks `all_rules`, whoever judges clients
-`client_rules`; pages and the book ask `every_rule`.
+Nothing outside names a single rule. Code that judges servers calls `all_rules`, code that judges
+clients `client_rules`; the docs and the book call `every_rule`.
 """
 
 import importlib
@@ -15,23 +15,23 @@ from harness.judge.base import Monitor, Side, registered_rules
 
 
 def all_rules() -> dict[str, type[Monitor]]:
-    """Every rule that judges a server, or the harness itself, by id, sorted."""
+    """Return every rule that judges a server, or the harness itself, by id, sorted."""
     return _of(Side.SERVER)
 
 
 def client_rules() -> dict[str, type[Monitor]]:
-    """Every duty of clients, by id, sorted."""
+    """Return every rule that judges a client, by id, sorted."""
     return _of(Side.CLIENT)
 
 
 def every_rule() -> dict[str, type[Monitor]]:
-    """The rules for both sides, by id, sorted."""
+    """Import all rule modules and return the rules for both sides, by id, sorted."""
     _import_all()
     return registered_rules()
 
 
 def class_place(rule: type[Monitor]) -> str:
-    """Return the name, file and line of a rule's class; a file below this folder is relative."""
+    """Return `Name at file:line` of a rule's class; a file below the current folder is relative."""
     path = Path(inspect.getsourcefile(rule) or rule.__module__)
     near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return f"{rule.__name__} at {near}:{inspect.getsourcelines(rule)[1]}"

@@ -1,4 +1,4 @@
-"""The rule that an agent reports the same work alike on both of its surfaces."""
+"""Rule that an agent reports the same work alike in `agent exec` and in a session."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections import Counter

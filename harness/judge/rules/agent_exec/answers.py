@@ -23,7 +23,7 @@ from harness.trace.marks import ModelEnd, ProgramEnded, TurnRequested
 from harness.trace.surface.agent_exec import StreamTurn
 from harness.trace.trace import Mark
 
-# The text's examples of what makes a run fail: rate limits, and authentication.
+# The specification's examples of a failed run: rate limits, and authentication.
 FAILURE_NAMES = {401: "authentication failure", 403: "authentication failure", 429: "rate limiting"}
 
 
@@ -36,7 +36,8 @@ FAILURE_NAMES = {401: "authentication failure", 403: "authentication failure", 4
 class FailureTold(StreamRule):
     """Judges the end of a process whose last model call was refused for its key or its rate.
 
-    These are the text's own examples of a failure. The turn must fail, or an error event must come.
+    The specification has these as examples of a failure. The turn must fail, or an error event must
+    come.
     """
 
     @on_mark(ProgramEnded)
@@ -67,8 +68,8 @@ class FailureTold(StreamRule):
 class StructuredAnswer(StreamRule):
     """Judges the last agent_message of a completed turn that had an output schema.
 
-    Judged only if the model's own answer fits: the text leaves open what a program does with one
-    that does not.
+    Judged only if the model's own answer fits: the specification leaves open how a program treats
+    one that does not.
     """
 
     @on_mark(ProgramEnded)

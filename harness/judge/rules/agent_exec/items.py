@@ -1,6 +1,6 @@
 """Rules on the events of one item: started, updated, completed.
 
-The text gives items no id, so only items that have one can be tracked.
+The specification gives items no id, so only items that have one can be tracked.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

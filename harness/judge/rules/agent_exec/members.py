@@ -35,8 +35,8 @@ _TYPED = "sdk-item.typed"
 class EventsTyped(StreamRule):
     """Judges each line of standard output.
 
-    A line that is not a JSON object is SHOULD: the text speaks of events, not of the lines that
-    carry them. A type that is not in the table is INFO: it may be an addition.
+    A line that is not a JSON object is SHOULD: the specification speaks of events, not of the lines
+    that carry them. A type that is not in the table is INFO: it may be an addition.
     """
 
     @listen(_EVENT)
@@ -69,8 +69,8 @@ class EventsTyped(StreamRule):
 class EventMembers(StreamRule):
     """Judges each event of the table, and the message of a failed turn's error.
 
-    A missing member is MUST. A member of the wrong type is SHOULD if the text does not state the
-    type.
+    A missing member is MUST. A member of the wrong type is SHOULD if the specification does not
+    state the type.
     """
 
     @listen(_EVENT)
@@ -103,7 +103,7 @@ class EventMembers(StreamRule):
 class UsageNumbers(StreamRule):
     """Judges the usage of each turn.completed that has one; further numbers are free.
 
-    The text leaves open whether they count this turn or the whole thread.
+    The specification leaves open whether they count this turn or the whole thread.
     """
 
     @listen(("event", "turn.completed"))
@@ -127,8 +127,8 @@ class ItemMembers(StreamRule):
 
     Before item.completed, members that a type has only at its end (its text, its output) may be
     missing or null. exit_code and result may have no value even then, so their absence is INFO. A
-    type that is not in the table is INFO. A member of the wrong type is SHOULD if the text does not
-    state the type.
+    type that is not in the table is INFO. A member of the wrong type is SHOULD if the specification
+    does not state the type.
     """
 
     @listen(*_ITEMS)

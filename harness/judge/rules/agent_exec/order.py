@@ -29,8 +29,8 @@ _END = " or ".join(TURN_ENDS)
 class ThreadFirst(StreamRule):
     """Judges turn.started, and a thread.started that comes after one.
 
-    A process that resumes a thread may omit thread.started: the text leaves open whether it
-    repeats.
+    A process that resumes a thread may omit thread.started: the specification leaves open whether
+    it repeats.
     """
 
     @listen(("event", "turn.started"))
@@ -64,7 +64,7 @@ class ThreadFirst(StreamRule):
 class TurnBeforeItems(StreamRule):
     """Judges that turn.started comes before each event of an item.
 
-    The text's order is thread.started, turn.started, then the events of items.
+    The order of the specification is thread.started, turn.started, then the events of items.
     """
 
     @listen(*_ITEMS)
@@ -90,7 +90,7 @@ class TurnBeforeItems(StreamRule):
 class EndIsLast(StreamRule):
     """Judges each end of a turn, and each event of an item that comes after one.
 
-    An `error` event may come anywhere: the text calls it fatal and gives it no place.
+    An `error` event may come anywhere: the specification calls it fatal and gives it no place.
     """
 
     @listen(*_ENDS)
@@ -144,8 +144,8 @@ class TurnEnds(StreamRule):
 class ErrorIsFatal(StreamRule):
     """Judges the end of a stream that has an `error` event within a turn.
 
-    The text calls this a fatal error, so no turn is completed after it: the turn fails, or nothing
-    more comes.
+    The specification calls this a fatal error, so no turn is completed after it: the turn fails, or
+    nothing more comes.
     """
 
     @listen(*_ENDS)

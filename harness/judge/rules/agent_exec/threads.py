@@ -55,7 +55,7 @@ class ResumedThread(StreamRule):
     surface="exec",
 )
 class ResumedHistory(StreamRule):
-    """Judges the first model call of such a process: it has the prompts of the earlier turns.
+    """Judges the first model call of a process that resumes a thread: it has the earlier prompts.
 
     Not judged if several processes ran at once, or if the call was not read.
     """

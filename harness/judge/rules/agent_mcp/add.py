@@ -27,7 +27,7 @@ from harness.trace.frame import Frame
 
 
 class AdditionRule(CommandRule):
-    """Base of rules on additions in one of the forms that the text describes."""
+    """Base of rules on additions in one of the forms that the specification describes."""
 
     @listen(("ended", "add"))
     def on_add_ended(self, frame: Frame) -> Outcomes:
@@ -56,7 +56,7 @@ class AdditionRule(CommandRule):
     def compare_value(
         self, added: Addition, config: Config, label: str, expected: Any, actual: Any
     ) -> Outcome:
-        """Judge that a value of the table is the one that was given."""
+        """Return a witness if a value of the table is as `mcp add` gave it, else a violation."""
         run = added.run
         if actual == expected:
             return Witness(run.subject, run.frames)
@@ -74,7 +74,7 @@ class AdditionRule(CommandRule):
     surface="command",
 )
 class Configured(AdditionRule):
-    """Judges each `mcp add` of a new name in one of the two forms of the text.
+    """Judges each `mcp add` of a new name in one of the two specified forms.
 
     Afterwards config.toml has a table of that name below mcp_servers, for a server of that kind.
     Left open: a name that is configured already, the exit status, where in the table values stand.
@@ -187,8 +187,8 @@ class BearerVariable(AdditionRule):
 class TokenNotKept(CommandRule):
     """Judges config.toml after each `mcp add` that names a variable which is set.
 
-    The key holds the name of the variable that holds the token. Left open: other files, and printed
-    output, which mcp-add.token-not-shown judges.
+    The file holds the name of that variable, and not its value, the token. Left open: other files,
+    and printed output, which mcp-add.token-not-shown judges.
     """
 
     @listen(("ended", "add"))
@@ -216,7 +216,7 @@ class TokenNotKept(CommandRule):
 class TokenNotShown(CommandRule):
     """Judges the output of each run while a bearer token's variable is set.
 
-    The text speaks of the configuration only: our choice.
+    The specification speaks of the configuration only; this is the project's choice.
     """
 
     @listen(*(("ended", name) for name in ("add", "list", "get", "remove", "login", "logout")))

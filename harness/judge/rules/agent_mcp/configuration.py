@@ -105,7 +105,7 @@ def _has_type(value: Any, key: str) -> bool:
 
 
 class BadNameRule(CommandRule):
-    """Base of rules on `mcp add` with a name that has a character that the text does not allow.
+    """Base of rules on `mcp add` with a name that has a character that is not allowed.
 
     Left open: an empty name, letters of other alphabets, a name that begins like an option.
     """
@@ -138,7 +138,7 @@ class BadNameRule(CommandRule):
     surface="command",
 )
 class NameCharacters(BadNameRule):
-    """Judges that no server of config.toml has got a name that the text does not allow.
+    """Judges that no server of config.toml has got a name with characters that are not allowed.
 
     A name has letters, digits, hyphens and underscores only. Judged after each `mcp add` with
     another name. Left open: an empty name, letters of other alphabets.
@@ -157,9 +157,10 @@ class NameCharacters(BadNameRule):
     surface="command",
 )
 class NameRefused(BadNameRule):
-    """Judges that an `mcp add` with such a name leaves the content of config.toml unchanged.
+    """Judges that an `mcp add` with a name that is not allowed leaves config.toml unchanged.
 
-    That the command is refused follows from the characters of a name: SHOULD.
+    Its content is compared, not its bytes. That the command is refused follows from the characters
+    of a name: SHOULD.
     """
 
     def problem(self, old: Config, config: Config) -> str:

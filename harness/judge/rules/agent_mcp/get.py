@@ -43,7 +43,7 @@ class GetRule(CommandRule):
 class JsonTransport(GetRule):
     """Judges standard output as one JSON value, with the kind of server as transport.type.
 
-    Left open: further members, and what the values of variables look like.
+    Left open: further members, and how the values of variables are shown.
     """
 
     as_json = True

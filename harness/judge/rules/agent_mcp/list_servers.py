@@ -36,7 +36,7 @@ def parse_stdout(run: Run) -> Any:
 
 
 def entries_by_name(run: Run) -> dict[str, dict[str, Any]]:
-    """Return the objects of `list --json` by name."""
+    """Return the objects of `list --json` by name, {} if the output is not a JSON array."""
     entries = [obj(value) for value in arr(parse_stdout(run))]
     return {text(entry.get("name")): entry for entry in entries if entry}
 
@@ -105,7 +105,7 @@ class Columns(ListingRule):
 class EveryServer(CommandRule):
     """Judges the names in both forms of `mcp list`, as a table and as JSON.
 
-    Left open: built-in servers of the program, which nobody has removed.
+    Left open: built-in servers of the program, which were not removed.
     """
 
     @listen(("ended", "list"))
@@ -157,8 +157,8 @@ class EveryServer(CommandRule):
 class Status(ListingRule):
     """Judges the row of each configured server whose enabled is true.
 
-    The text shows the word in that column; that it stands for enabled is derived: SHOULD. Left
-    open: other words, and a server whose table has no enabled.
+    The specification shows the word in that column; that it stands for enabled is derived: SHOULD.
+    Left open: other words, and a server whose table has no enabled.
     """
 
     def judge_listing(self, run: Run, stdout: Member) -> Outcomes:
@@ -216,8 +216,8 @@ def _json_problem(value: Any) -> str:
 class AuthWords(ListingRule):
     """Judges auth_status of stdio servers, and of servers after a login.
 
-    A stdio server has no authentication, a server after a login is authenticated: for each the text
-    shows a word, in any case. Left open: the words of other situations.
+    A stdio server has no authentication, a server after a login is authenticated: for each the
+    specification shows a word, in any case. Left open: the words of other situations.
     """
 
     as_json = True

@@ -35,7 +35,7 @@ ADDRESS: Final = re.compile(r"https?://[^\s\x1b\"'<>`]+")
 
 
 def find_addresses(printed: str) -> list[str]:
-    """Return the addresses in the output; one that a terminal broke into lines is joined."""
+    """Return the http and https addresses in an output."""
     return ADDRESS.findall(printed)
 
 
@@ -50,8 +50,7 @@ def got_token(run: Run) -> bool:
 class LoginRule(CommandRule):
     """Base of rules on `mcp login` of a configured streamable HTTP server that offers OAuth.
 
-    The mark of the play shows that it does: the run has `offers`, the address of the authorization
-    endpoint.
+    It does if the record of the run has `offers`, the address of the authorization endpoint.
     """
 
     @listen(("ended", "login"))
@@ -188,7 +187,8 @@ class Scopes(LoginRule):
 class ProofKey(LoginRule):
     """Judges state and code_challenge (S256) of the address.
 
-    The text says only OAuth; the OAuth and MCP specifications demand both: our choice.
+    The specification says only OAuth; those of OAuth and MCP demand both. This is the project's
+    choice.
     """
 
     def judge_login(self, run: Run, endpoint: str) -> Outcomes:
@@ -259,7 +259,7 @@ class HttpOnly(CommandRule):
 class SaysUnsupported(CommandRule):
     """Judges that something is printed when a stdio server cannot be logged in to.
 
-    The text calls it unsupported; that the user gets a message follows: SHOULD.
+    The specification calls it unsupported; that the user gets a message follows: SHOULD.
     """
 
     @listen(("ended", "login"))

@@ -215,7 +215,8 @@ class KeepsServer(CommandRule):
 class Private(CommandRule):
     """Judges the mode of each file of the home that holds a token after a login.
 
-    The text does not speak of it: our choice. Not judged on systems without such modes.
+    The specification does not mention it; this is the project's choice. Not judged on systems
+    without such modes.
     """
 
     @listen(("ended", "login"))

@@ -71,8 +71,8 @@ class Removes(RemovalRule):
 class SaysRemoved(RemovalRule):
     """Judges that something is printed when a configured server is removed.
 
-    Left open: the words and the stream. That the line names the server or says "removed" is what
-    its reader expects: SHOULD.
+    Left open: the words and the stream. A line that neither names the server nor says "removed" is
+    SHOULD.
     """
 
     def judge_removal(self, run: Run) -> Outcomes:

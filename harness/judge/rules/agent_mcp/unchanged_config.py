@@ -1,7 +1,7 @@
-"""Rules on what add and remove leave unchanged.
+"""Rules on the parts of config.toml that add and remove leave unchanged.
 
-That one server is added or removed, and nothing else, is derived: SHOULD for what is no server. The
-text does not cover additions at the same time: INFO.
+That only one server is added or removed is derived: SHOULD for parts that are not a server. The
+specification does not cover additions at the same time: INFO.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -26,7 +26,7 @@ from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.surface.agent_mcp import Run
 
-# The keys of a server that the text names, nested as in the text or flat.
+# The specified keys of a server, nested as in the specification or flat.
 SERVER_KEYS: Final = frozenset(
     {"enabled", "transport", "env", "bearer_token_env_var", "command", "args", "url"}
 )
@@ -73,7 +73,7 @@ class OthersKept(KeptPartsRule):
     """Judges the tables of all other servers, by their values, after add and remove.
 
     add adds one server, and remove removes the named one. Left open: where in their tables the
-    values stand, keys that the text does not name, comments.
+    values stand, keys that the specification does not name, comments.
     """
 
     def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
@@ -146,7 +146,7 @@ def _includes(table: dict[str, Any], old: dict[str, Any]) -> bool:
 
 
 def _unnamed_keys(config: Config, except_server: str) -> dict[str, Any]:
-    """Return the keys that the text does not name, those of servers by their dotted names."""
+    """Return the unspecified keys and their values, those of servers by their dotted names."""
     keys = {key: value for key, value in dict(config.data or {}).items() if key != "mcp_servers"}
     for name, table in config.servers.items():
         for key in table.keys() - SERVER_KEYS if name != except_server else ():
@@ -169,7 +169,8 @@ def comments(written: str) -> list[str]:
 class Concurrent(CommandRule):
     """Judges additions that ran at the same time, when the last of them has ended.
 
-    Each that ended by itself is in config.toml then. The text does not speak of it: our choice.
+    Each that ended by itself is in config.toml then. The specification does not mention it; this is
+    the project's choice.
     """
 
     def begin(self) -> None:

@@ -1,6 +1,6 @@
 """Rules on the effect of a decision: an operation runs or not, its turn continues or not.
 
-Whether a command really ran shows only on disk; scenarios check that.
+Only the disk shows whether a command really ran; scenarios check that.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -41,7 +41,10 @@ class DecidedItem(PolicyMonitor):
     """Base of rules on the first completion of each item for which approval was decided."""
 
     def decided_item(self, frame: Frame, meaning: frozenset[str]) -> ItemView | None:
-        """Return the item if all decisions about it are among these."""
+        """Return the item of its first item/completed if all decisions about it are in `meaning`.
+
+        None otherwise, and if there are no decisions or several clients.
+        """
         item = self.conversation.item_of(frame)
         if (
             item is None
@@ -82,13 +85,13 @@ class DecidedItem(PolicyMonitor):
     needs=("command-approval",),
 )
 class AcceptedRuns(DecidedItem):
-    """Judges that an item does not end as declined if every question about it was approved.
+    """Judges that an item does not end as declined if every approval request about it was approved.
 
     accept, acceptForSession and acceptWithExecpolicyAmendment approve. The operation may still
     fail. SHOULD if the policy is unknown: under reject a server may ask and then reject, whatever
     the answer. Left open: turns that may be under reject, that were interrupted, failed or were
     disrupted (as by thread/unsubscribe), that overlapped another turn/start, or in which another
-    question was answered by cancel; questions that the server had resolved before the answer.
+    approval was answered by cancel; requests that the server had resolved before the answer.
     """
 
     def begin(self) -> None:
@@ -134,16 +137,16 @@ class AcceptedRuns(DecidedItem):
     needs=("command-approval",),
 )
 class DeniedNotRun(DecidedItem):
-    """Judges that no part of an item runs if all its questions were declined or cancelled.
+    """Judges that no part of an item runs if all its approval requests were declined or cancelled.
 
     It ran if it ends as completed; if a command has output after the answer and exit code 0, or its
     item has output that it certainly prints; or if the turn's diff has the lines of a file change
     that nothing else can have written. Output alone, or exit code 0 alone, may report the denial:
-    SHOULD. A command with output before the question was running already, and the question may
-    concern a further permission; so may a question whose request names a network: completion is
-    SHOULD then, the rest is left open. Under on-failure the question follows a try that failed, and
-    a command may end as completed with the exit code of that try: left open if it is not 0.
-    approval.denied-status judges other statuses.
+    SHOULD. A command with output before the request was running already, and the request may be for
+    a further permission; so may one that names a network: completion is SHOULD then, the rest is
+    left open. Under on-failure the request follows a try that failed, and a command may end as
+    completed with the exit code of that try: left open if it is not 0. approval.denied-status
+    judges other statuses.
     """
 
     def begin(self) -> None:
@@ -208,7 +211,7 @@ class DeniedNotRun(DecidedItem):
         return [self._run_violation(item, frame, *sign)]
 
     def _shows_failed_try(self, item: ItemView, frame: Frame) -> bool:
-        """Return whether a completed command may show the try that failed before the question."""
+        """Return whether a completed command may show the try that failed before the request."""
         failed = exit_code(item_in(frame)) not in (None, 0)
         return (
             item.type == "commandExecution" and failed and "on-failure" in self.policies(item.turn)
@@ -247,11 +250,11 @@ class DeniedNotRun(DecidedItem):
     needs=("command-approval",),
 )
 class DeniedStatus(DecidedItem):
-    """Judges that an item ends as declined if every question was answered decline or cancel.
+    """Judges that an item ends as declined if every approval request was declined or cancelled.
 
     Derived from the meaning of the decision and the list of item statuses. Left open: `completed`
     (approval.denied-not-run judges it), words that are none of the four, and `failed` if the
-    question may have followed a failure: under on-failure, or after a first output.
+    request may have followed a failure: under on-failure, or after a first output.
     """
 
     @on("item/completed")
@@ -277,7 +280,7 @@ class DeniedStatus(DecidedItem):
     needs=("command-approval",),
 )
 class CancelInterrupts(ApprovalMonitor):
-    """Judges that a turn in which a question was answered by cancel ends as interrupted.
+    """Judges that a turn with an approval that was answered by cancel ends as interrupted.
 
     A failed turn is SHOULD: it may have failed before the answer came. Left open: turns with an
     error, and those in which another client may have answered.

@@ -45,15 +45,15 @@ class Remembered:
     needs=("command-approval",),
 )
 class SessionRemembered(PolicyMonitor):
-    """Judges that the same command in the same folder of the same thread is not asked about again.
+    """Judges that no approval is requested again for the same command, folder and thread.
 
-    Judged from the completion of the item for which every question was answered acceptForSession.
+    Judged from the completion of the item for which every request was answered acceptForSession.
     SHOULD after acceptWithExecpolicyAmendment, since the resulting rule is not shown, and if the
     request gives another reason or has other members: it may ask for something else. INFO in a turn
     that may be under on-request, or under another policy than before: a server may then follow
     "always ask". Left open: which other commands count as the same; a turn that may have another
     sandbox; an answer that may have crossed an interrupt, for an item that did not complete well;
-    an item that began before the answer, or has had output, so that the question may follow a
+    an item that began before the answer, or has had output, so that the request may follow a
     failure; threads that were unloaded since; traces of several clients.
     """
 
@@ -162,14 +162,14 @@ class SessionRemembered(PolicyMonitor):
     needs=("command-approval",),
 )
 class AskedAgain(PolicyMonitor):
-    """Judges that a command which was asked about under untrusted does not run later unasked.
+    """Judges that a command that needed approval under untrusted does not run later without one.
 
     It is the same command, folder and thread, after accept, decline or cancel. Derived:
     acceptForSession means accept and remember, and a denial allows nothing. A witness is a command
-    that is asked about again. Left open: other policies (approval.always-asked covers on-request);
-    sandboxes other than dangerFullAccess, since the question may have followed a failure there;
-    everything after a decision that also covers later commands, or an unknown one; commands that
-    failed.
+    with a second approval request. Left open: other policies (approval.always-asked covers
+    on-request); sandboxes other than dangerFullAccess, since the request may have followed a
+    failure there; everything after a decision that also covers later commands, or an unknown one;
+    commands that failed.
     """
 
     def begin(self) -> None:
@@ -216,7 +216,7 @@ class AskedAgain(PolicyMonitor):
             self._remembered.setdefault(key, remembered)
 
     def _is_alike(self, remembered: Remembered, item: ItemView) -> bool:
-        """Return whether both were under untrusted, with nothing confined."""
+        """Return whether both turns were under untrusted, without a sandbox."""
         return all(
             self.is_under(turn, "untrusted")
             and self.sandbox_types(turn) == frozenset({"dangerFullAccess"})
@@ -225,11 +225,11 @@ class AskedAgain(PolicyMonitor):
 
 
 def _operation_key(question: Frame) -> str:
-    """Return a command and its folder as one text, whichever form the server writes."""
+    """Return a command and its folder as JSON text; either may have any form."""
     params = obj(question.params)
     return json.dumps([params.get("command"), params.get("cwd")])
 
 
 def _members_without_ids(question: Frame) -> dict[str, Any]:
-    """Return the members of a request other than ids."""
+    """Return the members of a request whose names do not end in "Id"."""
     return {name: value for name, value in obj(question.params).items() if not name.endswith("Id")}

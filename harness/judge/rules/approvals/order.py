@@ -71,13 +71,13 @@ class ApprovalOrder(ApprovalMonitor):
     """Runs the state machine of "Approval sequence" once for each approval request.
 
     Item started, asked, answered, `serverRequest/resolved`, item/completed: an event without a
-    transition from the current state is a violation, and so is an answered question that is never
+    transition from the current state is a violation, and so is an answered request that is never
     resolved. A second serverRequest/resolved is SHOULD. Its payload is not shown, so it counts for
-    any question that it fits. A question that is resolved before the client answered, as by a
-    timeout of the server, is SHOULD if its item then ends as declined or failed, and MUST if it is
-    completed without approval. Left open: questions of turns whose beginning this client did not
-    see, questions answered by an error or an unknown decision, and those whose turn was interrupted
-    (also by cancelling another of its questions), failed, overlapped another turn/start or was
+    any request that it fits. A request that is resolved before the client answered, as by a timeout
+    of the server, is SHOULD if its item then ends as declined or failed, and MUST if it is
+    completed without approval. Left open: requests of turns whose beginning this client did not
+    see, requests answered by an error or an unknown decision, and those whose turn was interrupted
+    (also by cancelling another of its requests), failed, overlapped another turn/start or was
     disrupted meanwhile; and everything that another client may have answered.
     """
 
@@ -87,7 +87,7 @@ class ApprovalOrder(ApprovalMonitor):
         self._last_resolved: Walk | None = None
         # Notifications that may be for several requests, until it is clear for which one.
         self._unassigned_resolved: list[Frame] = []
-        # Those that came while several requests were open and unanswered.
+        # serverRequest/resolved that came while several requests were open and unanswered.
         self._early_resolved: list[Frame] = []
         # The number of requests that are not tracked and may still be resolved.
         self._untracked = 0
@@ -191,7 +191,7 @@ class ApprovalOrder(ApprovalMonitor):
             if walk.early_resolved is not None:
                 outcomes.append(self._withdrawal_violation(walk, walk.early_resolved, frame))
                 continue
-            # The text leaves the fate of an open request open then.
+            # It is not specified whether a request that is then still open is resolved.
             if walk.turn.status != "completed" or APPROVAL.next_state(walk.state, ANSWER):
                 self._drop(walk)
         return outcomes
@@ -243,9 +243,10 @@ class ApprovalOrder(ApprovalMonitor):
     def _withdrawal_violation(
         self, walk: Walk, resolved: Frame, end: Frame, item: ItemView | None = None
     ) -> Violation:
-        """Judge a request that was resolved without an answer, by how its item ended.
+        """Stop tracking a request that was resolved without an answer, and return its violation.
 
-        If another request was resolved before, this notification may repeat that one.
+        The level depends on the end of its item. If another request was resolved before, this
+        notification may repeat that one.
         """
         self._walks.remove(walk)
         other_questions = (

@@ -1,6 +1,7 @@
 """Rules on the approval policy: whether approval is requested, and what runs before.
 
-The text does not say which operations are untrusted, so no rule judges the policy untrusted.
+The specification does not say which operations are untrusted, so no rule judges the policy
+untrusted.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -34,7 +35,7 @@ from harness.trace.views import ItemView, TurnView
 
 # Exit codes of a shell for a command that it could not start.
 _NOT_STARTED_CODES = frozenset({126, 127})
-# Server requests outside the text that may ask for more permissions.
+# Names of unspecified server requests that may ask for more permissions.
 _PERMISSION = re.compile(r"approval|permission", re.IGNORECASE)
 
 
@@ -47,8 +48,8 @@ _PERMISSION = re.compile(r"approval|permission", re.IGNORECASE)
 class NeverAsked(PolicyMonitor):
     """Judges that no approval is requested in a turn under the policy never.
 
-    A witness is a turn with a command or a file change and without a question. Left open: turns
-    whose policy is uncertain.
+    A witness is a turn with a command or a file change and without an approval request. Left open:
+    turns whose policy is uncertain.
     """
 
     def begin(self) -> None:
@@ -89,15 +90,16 @@ class NeverAsked(PolicyMonitor):
     needs=("command-approval",),
 )
 class AlwaysAsked(PolicyMonitor):
-    """Judges that each command and file change carried out under on-request was asked about.
+    """Judges that approval was requested for each operation carried out under on-request.
 
-    Carried out means completed, or failed with both output and an exit code of its own. An exit
-    code alone is SHOULD, unless it means that the command could not start, or was refused: left
-    open. Left open too: turns whose policy is uncertain, commands that continue in a process that
-    was asked about, and every command after an answer that also covers later ones: the text does
-    not say how far a session, a lasting rule or a network rule reaches, across threads too. File
-    changes have no such answer: SHOULD. An unknown answer, and one to another kind of question, may
-    have allowed anything.
+    Operations are commands and file changes. Carried out means completed, or failed with both
+    output and an exit code of its own. An exit code alone is SHOULD, unless it means that the
+    command could not start, or was refused: left open. Left open too: turns whose policy is
+    uncertain, commands that continue in a process for which approval was requested, and every
+    command after an answer that also covers later ones: the specification does not say how far a
+    session, a lasting rule or a network rule reaches, across threads too. File changes have no such
+    answer: SHOULD. An unknown answer, and one to another kind of permission request, may have
+    allowed anything.
     """
 
     def begin(self) -> None:
@@ -174,14 +176,13 @@ def _evidence_level(item: ItemView, shows: dict[str, Any]) -> Level | None:
     needs=("command-approval",),
 )
 class AsksBeforeActing(PolicyMonitor):
-    """Judges that no part of an item is carried out before the question about it is answered.
+    """Judges that no part of an item is carried out before its approval request is answered.
 
-    For a command, output before the answer is the evidence. Output before the question may come
-    from a failed first try, which the question then is about: MUST under on-request, which always
-    asks, else SHOULD. Under on-failure this is normal and not judged. For a file change, its own
-    output shows nothing: the tool may announce its plan. If the turn's diff has its lines by then
-    it is SHOULD, unless something else may have written them. Left open: turns whose policy is
-    uncertain.
+    For a command, output before the answer is the evidence. Output before the request may come from
+    a failed first try, which the request then is about: MUST under on-request, which always asks,
+    else SHOULD. Under on-failure this is normal and not judged. For a file change, its own output
+    shows nothing: the tool may announce its plan. If the turn's diff has its lines by then it is
+    SHOULD, unless something else may have written them. Left open: turns whose policy is uncertain.
     """
 
     def begin(self) -> None:
@@ -231,7 +232,7 @@ class AsksBeforeActing(PolicyMonitor):
         return [unexpected_member(item.subject, frames, delta, expected, level=level)]
 
     def _diff_of_change(self, item: ItemView, question: Frame) -> Frame | None:
-        """Return a diff with the lines of a file change for which approval is still open."""
+        """Return a diff with the lines of a file change whose approval is still open, or None."""
         start = item.starts[-1]
         for diff in self._diffs.get(item.turn, ()):
             if came_before(start, diff) and shows_change(diff, item_in(start)):
@@ -246,13 +247,13 @@ class AsksBeforeActing(PolicyMonitor):
     needs=("command-approval",),
 )
 class FailureFirst(PolicyMonitor):
-    """Judges that an operation asked about under on-failure, without a sandbox, had failed before.
+    """Judges that approval under on-failure, without a sandbox, is requested only after a failure.
 
     Derived from the meaning of the policy. A first try need not be visible, and may fail because of
     the sandbox. So only an operation under dangerFullAccess is judged that succeeded once approved:
-    nothing had kept it from succeeding before. A witness is one that succeeds unasked. Left open:
-    other or uncertain sandboxes; a turn with an earlier failure or an error; an item with output
-    before the question, as from a first try.
+    nothing had kept it from succeeding before. A witness is one that succeeds without approval.
+    Left open: other or uncertain sandboxes; a turn with an earlier failure or an error; an item
+    with output before the request, as from a first try.
     """
 
     def begin(self) -> None:
@@ -295,9 +296,9 @@ class FailureFirst(PolicyMonitor):
 class Rejected(PolicyMonitor):
     """Judges that under reject no item is carried out on the client's approval.
 
-    An item that was asked about, accepted and completed was not rejected. The question itself is
-    only recorded: the text does not show how a rejection proceeds. A witness is an item that ends
-    as declined.
+    An item with an approval request that was accepted and then completed was not rejected. The
+    request itself is only recorded: the specification does not show how a rejection proceeds. A
+    witness is an item that ends as declined.
     """
 
     @on(*APPROVALS)

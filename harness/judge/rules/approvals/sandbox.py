@@ -1,4 +1,4 @@
-"""Rules on the sandbox that a thread or a turn asks for."""
+"""Rules on the sandbox that a thread/start or a turn/start requests."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
@@ -114,7 +114,8 @@ class SandboxTaken(_SandboxWordRule):
 class SandboxCamelTaken(_SandboxWordRule):
     """Records whether thread/start is refused for readOnly, workspaceWrite, dangerFullAccess.
 
-    An example of the text uses one of them, its list has none: INFO. Left open: as above.
+    An example in the specification uses one of them, its list has none: INFO. Left open: a request
+    that was never accepted with another sandbox, or none.
     """
 
     words = CAMEL_WORDS
@@ -123,7 +124,7 @@ class SandboxCamelTaken(_SandboxWordRule):
 
 @rule("turn.sandbox-policy-taken", title="A turn may have its own sandbox", level=Level.MUST)
 class SandboxPolicyTaken(Monitor):
-    """Judges that turn/start is not refused for a sandboxPolicy in the text's form.
+    """Judges that turn/start is not refused for a sandboxPolicy in the specified form.
 
     Left open: refusals if no turn of the thread had the same params except sandboxPolicy and input
     before, or one may still run; input other than text; policies with unknown values, such as
@@ -219,7 +220,7 @@ def _policy(request: Frame | None) -> str:
 
 
 def _is_in_specification(policy: Any) -> bool:
-    """Return whether a policy has only members and values that the text shows for its type."""
+    """Return whether a policy has exactly the members and values specified for its type."""
     members = obj(policy)
     roots, network = members.get("writableRoots"), members.get("networkAccess")
     match members.get("type"):

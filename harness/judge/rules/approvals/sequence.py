@@ -73,7 +73,7 @@ class NamesItem(ApprovalMonitor):
         return self._id_violation(frame, "itemId", expected, "turnId")
 
     def _folder_violation(self, frame: Frame, item: ItemView) -> Violation | None:
-        """Return the violation of a request with another folder than its item."""
+        """Return the violation if a request has another folder than its item, else None."""
         if item.type != "commandExecution" or not item.starts or asks_for_network(frame):
             return None
         folders = [text(obj(frame.params).get("cwd")), text(item_in(item.starts[-1]).get("cwd"))]
@@ -96,7 +96,7 @@ class NamesItem(ApprovalMonitor):
     needs=("command-approval",),
 )
 class RequestOfType(ApprovalMonitor):
-    """Judges, when an item that was asked about is completed, that the right request was used.
+    """Judges, when an item is completed, that approval was requested by the method for its type.
 
     Commands have one server request and file changes another. Left open: items that never end.
     """
@@ -123,11 +123,11 @@ class RequestOfType(ApprovalMonitor):
     needs=("command-approval",),
 )
 class FinalItem(ApprovalMonitor):
-    """Judges the status in the item/completed of an item that was asked about.
+    """Judges the status in the item/completed of an item for which approval was requested.
 
-    The text lists the three words for file changes. For commands it says "the final item"; that an
-    item in progress is not final follows: SHOULD. The text has no word for an item that an
-    interrupt of the turn cut off: INFO, unless it is a file change whose question was answered
+    The specification lists the three words for file changes. For commands it says "the final item";
+    that an item in progress is not final follows: SHOULD. It has no word for an item that an
+    interrupt of the turn cut off: INFO, unless it is a file change whose approval was answered
     before. Left open: unknown words (shapes).
     """
 
@@ -149,7 +149,7 @@ class FinalItem(ApprovalMonitor):
         return [wrong(item.subject, (frame,), field, expected, level=level, clauses=(clause,))]
 
     def _was_answered(self, item: ItemView) -> bool:
-        """Return whether each question about an item was answered before the interruption."""
+        """Return whether each approval request of an item was answered before the interruption."""
         interruption = self.first_interruption(item.turn)
         answers = [self.conversation.answer_of(question) for question in self.questions(item)]
         in_time = (

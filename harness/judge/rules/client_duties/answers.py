@@ -1,4 +1,4 @@
-"""Duties of a client that is asked: it answers each question once, in the right form."""
+"""Duties of a client in its answers to server requests: one for each, in the right form."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from abc import abstractmethod
@@ -37,7 +37,7 @@ def _is_answer(frame: Frame) -> bool:
 
 
 class _FirstAnswerRule(Monitor):
-    """Base of rules on the first answer to each question."""
+    """Base of rules on the first answer to each server request."""
 
     @on_harness_message
     def on_client_message(self, frame: Frame) -> Outcomes:
@@ -48,7 +48,7 @@ class _FirstAnswerRule(Monitor):
 
     @abstractmethod
     def judge_answer(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
-        """Judge the first answer to a question."""
+        """Judge the first answer to a server request, `question`."""
 
     def errors_of(self, question: Frame, frame: Frame) -> list[SchemaError]:
         """Return the schema errors of a result; none if the book does not show the method."""
@@ -91,7 +91,7 @@ class AnswerKnown(Monitor):
         return [replace(violation, actual=f"{field}, {_type_name(frame.id)}")]
 
     def _question_of_other_type(self, answer: Frame) -> Frame | None:
-        """Return the request whose id has the same characters, as a number or a string."""
+        """Return the server request whose id is equal but for its type, None if there is none."""
         for question in self.conversation.requests:
             is_like = (
                 str(question.id) == str(answer.id) and question.connection == answer.connection
@@ -155,7 +155,7 @@ class NotificationUnanswered(Monitor):
     once = True
 
     def begin(self) -> None:
-        # Since the last message of the client.
+        # Notifications since the last message of the client.
         self._unread: list[Frame] = []
         self._by_method: dict[str, Frame] = {}
 
@@ -188,7 +188,7 @@ class NotificationUnanswered(Monitor):
         return [wrong(subject, (answered, frame), root_member(frame, "id"), expected)]
 
     def _notification_named_by(self, error: Frame) -> Frame | None:
-        """Return the last notification of the longest method that the error has in its text."""
+        """Return the last notification of the longest method named in the error, or None."""
         words = str(error.error)
         named = [frame for method, frame in self._by_method.items() if method in words]
         return max(named, key=lambda frame: len(frame.method), default=None)
@@ -204,8 +204,8 @@ class NotificationUnanswered(Monitor):
 class AnswerForm(_FirstAnswerRule):
     """Judges the form of the client's first answer: a result or an error, and not both.
 
-    The result of an approval is an object with a decision. The result of a request that the text
-    does not show is an object too, as in all its other forms: SHOULD. Left open: which decision it
+    The result of an approval is an object with a decision. The result of a request that is not
+    specified is an object too, as all specified results are: SHOULD. Left open: which decision it
     is (duty.decision-known), the members of other results, and errors, whose form is not shown.
     """
 

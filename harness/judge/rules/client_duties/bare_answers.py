@@ -1,4 +1,4 @@
-"""Answers without content: an object with the id of an open question, and nothing else."""
+"""Answers without content: an object with the id of an open server request, and nothing else."""
 
 from harness.protocol.values import obj
 from harness.trace.correlation import key_of, request_key

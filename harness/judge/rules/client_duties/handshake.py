@@ -1,4 +1,4 @@
-"""The handshake of a client, which the text leaves open: recorded, never failed."""
+"""Rule on the handshake of a client, which is not specified: recorded, never failed."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from dataclasses import replace
@@ -32,8 +32,8 @@ class HandshakeFirst(Monitor):
     """Records a connection that does not begin with initialize and then initialized.
 
     That is a message before initialize, a client that left without any, a second initialize, and a
-    message in place of initialized after the answer to initialize. The text does not name the
-    handshake; servers that have it reject earlier messages, and may ignore what is missing
+    message in place of initialized after the answer to initialize. The specification does not name
+    the handshake; servers that have it reject earlier messages, and may ignore what is missing
     afterwards. Left open: whether the client waits for the answer, a server that refuses
     initialize, and the harness's own client, which may go on with a connection.
     """

@@ -1,4 +1,4 @@
-"""The duty of a client to answer at all: questions that were still open when it left."""
+"""Duty of a client to answer: server requests that were still open when it left."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from harness.trace.marks import ClientLeft
 from harness.trace.trace import Mark
 
 _ANSWERS = (Kind.RESPONSE, Kind.ERROR)
-# A client that leaves has had time to read and answer what it was asked this long before.
+# A client that leaves had time to read and answer a request that was open for this long.
 MIN_SECONDS_TO_ANSWER = 1.0
 
 
@@ -41,18 +41,18 @@ MIN_SECONDS_TO_ANSWER = 1.0
 class Answers(Monitor):
     """Judges that every request of the server gets an answer, however late.
 
-    Judged when the client leaves, for questions that had been open for a second, and at the end, if
-    the client was certainly at rest: an open question may be waiting for a person. A question that
-    was open for less is recorded as INFO: the client may have left before it read it. A question
+    Judged when the client leaves, for requests that had been open for a second, and at the end, if
+    the client was certainly at rest: an open request may be waiting for a person. A request that
+    was open for less is recorded as INFO: the client may have left before it read it. A request
     ends without an answer when the server reports that it is resolved, that its turn has ended or
-    that its thread is closed, and when the client opens a thread again; not by what the server
-    sends after the client left. An error is an answer too, and so is one without content
+    that its thread is closed, and when the client opens a thread again; not by messages that the
+    server sends after the client left. An error is an answer too, and so is one without content
     (duty.answer-form). Left open: requests whose id no answer can name.
     """
 
     def begin(self) -> None:
         self._open: dict[Id, Frame] = {}
-        # Questions that the client left within a second.
+        # Requests that had been open for less than a second when the client left.
         self._left_early: list[Frame] = []
         self._has_left = False
 
@@ -96,7 +96,7 @@ class Answers(Monitor):
 
     @on("serverRequest/resolved")
     def on_server_request_resolved(self, frame: Frame) -> Outcomes:
-        # The payload is not shown: it may name an open question, else it may mean any.
+        # The payload is not shown: it may name an open request, else it may mean any.
         identifier = as_id(obj(frame.params).get("requestId"))
         if identifier is not None and identifier in self._open:
             del self._open[identifier]

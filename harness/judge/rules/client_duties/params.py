@@ -68,12 +68,12 @@ class _ParamsRule(Monitor):
     side=Side.CLIENT,
 )
 class ParamsComplete(_ParamsRule):
-    """Judges that no param is missing that the text marks as required, nor a part of one.
+    """Judges that no required param is missing, nor a required part of one.
 
     Examples are the input of a turn/start, the expectedTurnId of a turn/steer, the text of an
     input. The details of a sandbox policy are named but not said to be always present: SHOULD.
     Params that are null or missing have no members. Left open: params of requests that are not
-    shown, and params that are not an object (duty.message-form).
+    specified, and params that are not an object (duty.message-form).
     """
 
     @on_harness_message
@@ -91,8 +91,8 @@ class ParamsValid(_ParamsRule):
     """Judges the types of params, and the words of those with listed words.
 
     Examples are policies, effort, kinds of input. Null equals absence for optional params. Left
-    open: params that the text does not list, which are accepted and ignored, and missing ones
-    (duty.params-complete).
+    open: params that the specification does not list, which are accepted and ignored, and missing
+    ones (duty.params-complete).
     """
 
     @on_harness_message
@@ -143,7 +143,7 @@ class SkillPaths(Monitor):
     side=Side.CLIENT,
 )
 class CursorGiven(Monitor):
-    """Judges that the cursor of a thread/list stands in something that the server wrote before.
+    """Judges that the cursor of a thread/list is in an earlier message of the server.
 
     A cursor is opaque: a client that invents or changes one asks for a page that does not exist.
     SHOULD, since it may come from a session outside the trace: judged only if this connection got a

@@ -37,8 +37,8 @@ class MessageForm(Monitor):
 
     A violation is a line that is not JSON, not an object or of unknown form; a request whose id no
     answer could name (null, an array, true); params of a request that are not an object. SHOULD: no
-    params at all in a request that the text shows, and params of a notification that are not an
-    object, since its form is shown only for the server's. Left open: ids that are strings
+    params at all in a request that the specification shows, and params of a notification that are
+    not an object, since its form is shown only for the server's. Left open: ids that are strings
     (duty.id-number), notifications without params, answers without content (duty.answer-form),
     extra members such as jsonrpc, and lines that were cut off by the end of the connection.
     """
@@ -72,7 +72,7 @@ class MessageForm(Monitor):
         return wrong(subject, (frame,), field, "an object", level=level, clauses=clauses)
 
     def _has_no_method(self, frame: Frame) -> bool:
-        """Return whether the method was lost: it is not the form of any answer of the client."""
+        """Return whether a message has no method, result or error, and answers no request."""
         says_nothing = frame.error is MISSING and frame.result is MISSING
         return says_nothing and frame.kind is Kind.ERROR and not self.conversation.request_of(frame)
 
@@ -101,8 +101,8 @@ class MessageForm(Monitor):
 class IdNumber(Monitor):
     """Records requests whose id is a string, once for each connection.
 
-    A request's form has a number as its id. The text also speaks of JSON-RPC, which allows strings,
-    and many servers accept them, so this is only recorded. Left open: ids that are neither
+    A request's form has a number as its id. The specification also speaks of JSON-RPC, which allows
+    strings, and many servers accept them, so this is only recorded. Left open: ids that are neither
     (duty.message-form).
     """
 
@@ -166,11 +166,11 @@ class IdFree(Monitor):
     side=Side.CLIENT,
 )
 class MethodKnown(Monitor):
-    """Records requests and notifications of the client that the text does not name, once each.
+    """Records requests and notifications of the client that are not specified, once each.
 
-    A server need not know them. The text mentions methods that it does not show, and the handshake
-    (initialize, initialized) is an open point, so this never fails a client. Left open: names of
-    the server's requests and notifications (duty.right-direction).
+    A server need not know them. The specification mentions methods that it does not show, and the
+    handshake (initialize, initialized) is an open point, so this never fails a client. Left open:
+    names of the server's requests and notifications (duty.right-direction).
     """
 
     once = True
@@ -198,8 +198,8 @@ class MethodKnown(Monitor):
 class RightDirection(Monitor):
     """Judges that the client sends no message that only the server may send.
 
-    Server requests and the listed notifications go from the server to the client; what a server
-    does when it gets one is not shown. Left open: names that the text does not list
+    Server requests and the listed notifications go from the server to the client; the reaction of a
+    server to one is not specified. Left open: names that the specification does not list
     (duty.method-known).
     """
 
@@ -224,10 +224,10 @@ class RightDirection(Monitor):
     side=Side.CLIENT,
 )
 class RequestHasId(Monitor):
-    """Judges that the client sends the operations of the text as requests, not as notifications.
+    """Judges that the client sends the specified operations as requests, not as notifications.
 
     Without an id the response could not name it, so the client would not learn the outcome. Left
-    open: initialize, whose form is not shown, and names that the text does not list.
+    open: initialize, whose form is not shown, and names that the specification does not list.
     """
 
     @on_harness_message
@@ -253,9 +253,9 @@ class RequestHasId(Monitor):
 class RemoteSkills(Monitor):
     """Judges that the client calls none of the methods that are under development.
 
-    The text tells production clients not to use them; whether a client is one cannot be seen:
-    SHOULD. A witness is a request by a skills method that is ready. Left open: everything about the
-    effects of those methods.
+    The specification tells production clients not to use them; whether a client is one cannot be
+    seen: SHOULD. A witness is a request by a skills method that is ready. Left open: everything
+    about the effects of those methods.
     """
 
     @on_harness_message

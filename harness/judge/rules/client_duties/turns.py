@@ -67,10 +67,10 @@ class TurnKnown(Monitor):
 class RunningTurnSteered(Monitor):
     """Records a turn/start on a thread in which the client's own turn is still running.
 
-    The text has turn/steer for input to a running turn, and does not say what turn/start does then:
-    a server may reject, queue or merge it. Left open: a turn whose end the server has written, of
-    which the client has requested the interrupt, that another client started, or of a thread that
-    the client has opened again, left or changed since.
+    The specification has turn/steer for input to a running turn, and does not define turn/start
+    then: a server may reject, queue or merge it. Left open: a turn whose end the server has
+    written, of which the client has requested the interrupt, that another client started, or of a
+    thread that the client has opened again, left or changed since.
     """
 
     def begin(self) -> None:

@@ -74,7 +74,7 @@ class RebuildsReply(Monitor):
 
     @on(*_NEXT_EVENTS)
     def on_next(self, frame: Frame) -> Outcomes:
-        """Judge the previous item, which may have been the last of its turn."""
+        """Judge the held violation of the turn, now that its next event is known, and a new end."""
         # A shortcut: most messages are deltas, and most items are right.
         if not self._held and frame.method != "item/completed":
             return None
@@ -185,7 +185,8 @@ class ReasoningContent(_ReasoningRule):
     """Judges that the raw deltas of each contentIndex, joined, equal that element of the content.
 
     Derived from "content: raw reasoning blocks" and the index of the deltas, so SHOULD. Left open:
-    blocks without deltas, items whose start was not seen, and the first index.
+    blocks without deltas, items whose start was not seen, and the first index, as for
+    delta.reasoning-summary.
     """
 
     @on("item/completed")
@@ -202,12 +203,12 @@ class ReasoningContent(_ReasoningRule):
 class CommandOutput(Monitor):
     """Judges that the output deltas of one commandExecution, joined, are its aggregatedOutput.
 
-    Derived from two clauses on the same output, so SHOULD. The text does not say how standard
-    output and standard error are combined, so only the characters are compared, not their order,
-    nor a terminal's line endings. Left open: commands without deltas or without aggregatedOutput,
-    items whose start was not seen, outputs of 1000 characters or more, which may be cut anywhere,
-    and shorter ones that were cut at the beginning, at the end, or once in between, with or without
-    a mark.
+    Derived from two clauses on the same output, so SHOULD. The specification does not say how
+    standard output and standard error are combined, so only the characters are compared, not their
+    order, nor a terminal's line endings. Left open: commands without deltas or without
+    aggregatedOutput, items whose start was not seen, outputs of 1000 characters or more, which may
+    be cut anywhere, and shorter ones that were cut at the beginning, at the end, or once in
+    between, with or without a mark.
     """
 
     @on("item/completed")
@@ -240,9 +241,9 @@ class CommandOutput(Monitor):
 class SummaryPartAnnounced(Monitor):
     """Judges that item/reasoning/summaryPartAdded comes when the summaryIndex of deltas changes.
 
-    The text calls it a section boundary. That a section is one summaryIndex follows from the
-    summary being an array of texts, so SHOULD. Left open, as the text does: which of the two
-    indexes the boundary carries, whether there is one before the first section, and items whose
+    The specification calls it a section boundary. That a section is one summaryIndex follows from
+    the summary being an array of texts, so SHOULD. Left open, as in the specification: which of the
+    two indexes the boundary carries, whether there is one before the first section, and items whose
     start was not seen.
     """
 
@@ -281,7 +282,7 @@ class SummaryPartAnnounced(Monitor):
         return [absent(item.subject, (last, frame), expected, "none came", *indexes)]
 
 
-# The requirement on the items that a delta is for.
+# The requirement that says which items have a delta.
 _CLAUSES = {
     AGENT_DELTA: (),
     "item/plan/delta": ("event.plan-delta-when",),
@@ -298,7 +299,7 @@ class KindMatchesItem(Monitor):
     """Judges that a delta's method fits its item's type. One violation per item and method.
 
     Left open: items of unknown type (not started, shapes), mcpToolCall progress (payload not
-    shown), deltas of methods that the text does not name.
+    shown), deltas of methods that the specification does not name.
     """
 
     def begin(self) -> None:
@@ -325,13 +326,13 @@ class KindMatchesItem(Monitor):
 
 
 def _in_order(joined: list[str | None], parts: list[object]) -> bool:
-    """Return whether these texts are among the parts, in order."""
+    """Return whether the joined texts are among the parts, in order."""
     remaining = iter(parts)
     return all(any(part == text for part in remaining) for text in joined)
 
 
 def _is_cut(joined: str, output: str) -> bool:
-    """Return whether `output` is the start or end of a text, or both with a mark for the cut."""
+    """Return whether `output` is the start or end of `joined`, or both with a mark for the cut."""
     prefix_length = _common_prefix_length(joined, output)
     common_length = prefix_length + _common_prefix_length(
         joined[prefix_length:][::-1], output[prefix_length:][::-1]

@@ -29,8 +29,8 @@ from harness.trace.views import ItemView
 class StartedBeforeDelta(Monitor):
     """Judges that no delta names an item that has not been started. One violation per item.
 
-    Left open: turns whose beginning this client did not see, and deltas of methods that the text
-    does not name.
+    Left open: turns whose beginning this client did not see, and deltas of methods that the
+    specification does not name.
     """
 
     def begin(self) -> None:
@@ -60,7 +60,10 @@ class StartedBeforeDelta(Monitor):
         return [Violation(item.subject, (frame,), expected, actual, clauses=clauses, places=places)]
 
     def _unseen_item(self, frame: Frame, item_id: str) -> ItemView | None:
-        """Return an item that only a section boundary (which the view does not keep) has named."""
+        """Return a new view for an item that only a section boundary has named, which views skip.
+
+        None if the turn is unknown or there is no item id.
+        """
         turn = self.conversation.turn_of(frame)
         return ItemView(item_id, turn) if turn is not None and item_id else None
 
@@ -120,7 +123,7 @@ class ItemCompletedLast(Monitor):
     """Judges that no delta names an item that is completed. One violation per item.
 
     Left open: an id that is started again (item.ids-not-reused), an item/completed without a start
-    (item.completed-after-started), deltas of methods that the text does not name.
+    (item.completed-after-started), deltas of methods that the specification does not name.
     """
 
     def begin(self) -> None:
@@ -157,9 +160,9 @@ def _allows_event(item: ItemView, event: str) -> bool:
     return ITEM.next_state(state_after(ITEM, started), event) is not None
 
 
-# Items without duration.
+# Item types without duration.
 INSTANT = frozenset(types_with("at-once"))
-# Items of the model's own words, which a retry of its call can cut off.
+# Item types with the model's own words, which a retry of its call can cut off.
 STREAMED = frozenset(types_with("models-words"))
 # The clauses that a missing completion breaks if the turn was not cut off.
 COMPLETION_CLAUSES = ("item.completed-final", "event.item-completed-when")
@@ -171,8 +174,8 @@ class ItemCompletes(Monitor):
 
     INFO for an item that was cut off because its turn was interrupted or failed: the lifecycle does
     not say that it continues then. turn.completes judges the items of a turn that never ended: one
-    cause, one violation. SHOULD if the text is unclear: for an item of the model's own words that
-    began before an announced retry (the client waits for it forever, yet its fate is not
+    cause, one violation. SHOULD if the specification is unclear: for an item of the model's own
+    words that began before an announced retry (the client waits for it forever, yet its fate is not
     specified), and for an item without duration (a viewed image, the markers of a review) that was
     reported once.
     """
@@ -199,7 +202,7 @@ class ItemCompletes(Monitor):
             yield self._missing_violation(owed, actual, Level.INFO, "item.completed-when-cut")
 
     def _is_doubtful(self, started: Frame) -> bool:
-        """Return whether the text leaves open what happens to the item after its start."""
+        """Return whether the specification leaves open if the item must be completed."""
         item = self.conversation.item_of(started)
         if item is None:
             return False
@@ -247,12 +250,12 @@ class SameType(Monitor):
 class IdsNotReused(Monitor):
     """Judges that no item/started comes for an id of the same turn that was started before.
 
-    The text calls item ids neither unique nor reusable; that one id is one item follows from two
-    clauses (the lifecycle, and deltas that are joined by itemId): SHOULD. INFO if the turn
+    The specification calls item ids neither unique nor reusable; that one id is one item follows
+    from two clauses (the lifecycle, and deltas that are joined by itemId): SHOULD. INFO if the turn
     announced a retry (`error` with willRetry) since the first start, and the item had not been
-    completed: the server opens the same item again, and the text does not say what a retry does to
-    the item it cut off. Left open: the same id in two turns, since messages name the turn too, and
-    an item that starts again for a client that opened its thread again.
+    completed: the server opens the same item again, and the effect of a retry on the item that it
+    cut off is not specified. Left open: the same id in two turns, since messages name the turn too,
+    and an item that starts again for a client that opened its thread again.
     """
 
     @on("item/started")

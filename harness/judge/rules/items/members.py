@@ -16,7 +16,7 @@ from harness.trace.frame import Frame
 from harness.trace.order import came_before
 from harness.trace.views import ItemView
 
-# The members that identify the work of an item of a type.
+# The members that identify the work of an item, by item type.
 _WORK_MEMBERS = members_about()
 
 
@@ -55,7 +55,7 @@ class SameWork(Monitor):
 
 
 def _member_value(item: dict[str, Any], key: str) -> str | dict[str, Any]:
-    """Return a text or an object of an item, empty if it has none."""
+    """Return a member of an item that is a string or an object, empty for anything else."""
     return text(item.get(key)) or obj(item.get(key))
 
 

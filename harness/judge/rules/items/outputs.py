@@ -94,11 +94,11 @@ class CommandOutput(_KnownOutputRule):
 class OutputShown(EndOfTraceRule):
     """Judges that aggregatedOutput has the lines of that command that the server sent to the model.
 
-    Only lines that stand in the command's words too, so that they cannot be the server's own words
-    around the output: then both show the same output, and the item has lost some of it. Derived
-    from two clauses on a command's output, so SHOULD. Left open: items without aggregatedOutput,
-    outputs of 1000 characters or more, which may be cut, those that repeat the command, several
-    threads or turns at once.
+    Only lines that are also in the command line are compared, so that they cannot be the server's
+    own words around the output: if the item lacks one, it has lost output. Derived from two clauses
+    on a command's output, so SHOULD. Left open: items without aggregatedOutput, outputs of 1000
+    characters or more, which may be cut, those that repeat the command, several threads or turns at
+    once.
     """
 
     def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
@@ -160,8 +160,8 @@ def _unwrap_output(output: str) -> str:
 class BothStreams(_KnownOutputRule):
     """Judges that the deltas of a command that wrote to both of its streams have lines of both.
 
-    SHOULD: both are streamed, but the text does not say that the deltas are complete. Left open:
-    commands without deltas, which are legal, those whose output their words do not show, and
+    SHOULD: both are streamed, but the specification does not say that the deltas are complete. Left
+    open: commands without deltas, which are legal, those whose output cannot be predicted, and
     whether the deltas are all of the output (delta.command-output).
     """
 

@@ -40,8 +40,8 @@ class BeginsInProgress(Monitor):
     """Judges that item/started of an item with a status carries the initial one.
 
     Commands, file changes and tool calls have one. Derived: item/started comes when work begins,
-    and inProgress is the only value that is not an outcome; SHOULD, since the text does not name
-    the value. Left open: unknown statuses (shapes).
+    and inProgress is the only value that is not an outcome; SHOULD, since the specification does
+    not name the value. Left open: unknown statuses (shapes).
     """
 
     @on("item/started")
@@ -67,9 +67,9 @@ class FinalStatus(ApprovalMonitor):
     """Judges that item/completed of an item with a status carries a final one of its type.
 
     Commands and file changes end completed, failed or declined, tool calls completed or failed. The
-    text has no word for work that an interrupt of the turn, or cancel in it, cut off: INFO, unless
-    the client had denied it, for which there is one. Left open: which of them, unknown statuses
-    (shapes), items without a status.
+    specification has no word for work that an interrupt of the turn, or cancel in it, cut off:
+    INFO, unless the client had denied it, for which it has one. Left open: which of the final ones,
+    unknown statuses (shapes), items without a status.
     """
 
     @on("item/completed")
@@ -90,7 +90,7 @@ class FinalStatus(ApprovalMonitor):
 
 
 class _McpOutcomeRule(ApprovalMonitor):
-    """Base of rules by which a completed mcpToolCall of one status has one member, an object."""
+    """Base of rules that an mcpToolCall that ends with `status` has the object `member`."""
 
     status = ""
     member = ""
@@ -136,9 +136,9 @@ class McpResult(_McpOutcomeRule):
 class McpError(_McpOutcomeRule):
     """Judges that an mcpToolCall that is completed with status failed has an error.
 
-    SHOULD for a call that an interrupt of the turn, or cancel in it, cut off: the text does not say
-    whether it failed. Left open: its content, a result beside it, and an error that is not an
-    object (shapes).
+    SHOULD for a call that an interrupt of the turn, or cancel in it, cut off: the specification
+    does not say whether it failed. Left open: its content, a result beside it, and an error that is
+    not an object (shapes).
     """
 
     status = "failed"
@@ -155,9 +155,9 @@ class McpProgress(ApprovalMonitor):
     """Judges that item/mcpToolCall/progress comes between start and completion of an mcpToolCall.
 
     The payload is not shown, so any call of the connection counts. After the last one it is SHOULD,
-    since the text gives no place for these messages. Left open: connections that resumed or forked
-    a thread, perhaps in the middle of a call; progress that may be about a call of another client,
-    on a thread that this one did not start; when progress must be reported.
+    since the specification gives no place for these messages. Left open: connections that resumed
+    or forked a thread, perhaps in the middle of a call; progress that may be about a call of
+    another client, on a thread that this one did not start; when progress must be reported.
     """
 
     def begin(self) -> None:

@@ -37,9 +37,9 @@ class _ToolCallRule(Monitor):
 class McpOutcomeFits(_ToolCallRule):
     """Judges that an mcpToolCall in progress has no result and no error, a completed one no error.
 
-    The text names the status at which each of them exists; that it does not at another is derived,
-    so SHOULD. Left open: the result of a failed call, which may be the tool's output, and members
-    that are null or empty.
+    The specification names the status at which each of them exists; that it does not at another is
+    derived, so SHOULD. Left open: the result of a failed call, which may be the tool's output, and
+    members that are null or empty.
     """
 
     type = MCP
@@ -69,8 +69,8 @@ class SuccessFits(_ToolCallRule):
     """Judges that a dynamicToolCall that ends completed has success true, and a failed one false.
 
     One of the two words for its end means success, so SHOULD. A completed call without success is
-    INFO: the call was carried out, and the text does not say which of the two the status is about.
-    Left open: calls that do not report their success.
+    INFO: the call was carried out, and the specification does not say which of the two the status
+    is about. Left open: calls that do not report their success.
     """
 
     type = DYNAMIC

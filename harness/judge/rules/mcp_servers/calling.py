@@ -1,4 +1,4 @@
-"""Rules on tool calls: the requests to the servers of a play, and the results shown."""
+"""Rules on tool calls: the requests to the harness's MCP servers, and the results shown."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json
@@ -36,7 +36,7 @@ _TRANSPORT_WORDS = {
 
 
 class _ToolCallRule(ServerRule):
-    """Base of rules on each completed call of a tool of the play that an item shows."""
+    """Base of rules on items that show a completed call of a tool that the harness plays."""
 
     @listen(*ITEM_ENDS)
     def on_item_end(self, frame: Frame) -> Outcomes:
@@ -45,7 +45,7 @@ class _ToolCallRule(ServerRule):
 
     @abstractmethod
     def judge_call(self, call: ToolCall, played: ServerNotes) -> Outcomes:
-        """Judge a call."""
+        """Judge a call by the servers and their traffic before the message that shows it."""
 
 
 @rule(
@@ -56,7 +56,7 @@ class _ToolCallRule(ServerRule):
     also_on=(EXEC,),
 )
 class Called(_ToolCallRule):
-    """Judges that a server of the play was called for each tool that an item shows as called.
+    """Judges that an MCP server of the harness was called for each tool call shown as completed.
 
     A stdio server is called over its standard streams, one with an address over HTTP. Left open:
     calls that failed or were declined, and names that are not in the configuration.
@@ -103,7 +103,7 @@ class CallArguments(_ToolCallRule):
             yield Witness(call.subject, (call.frame,))
 
     def _model_arguments(self, call: ToolCall) -> list[dict[str, Any]]:
-        """Return the model's arguments for a tool; none if a recorder did not note them."""
+        """Return the model's arguments for a tool, [] if some were not recorded."""
         tool_calls = [
             tool_call
             for mark in marks_before(self.trace, call.frame, ModelEnd)
@@ -128,8 +128,8 @@ class CallArguments(_ToolCallRule):
 class ResultShown(_ToolCallRule):
     """Judges that the result of a completed call has the texts of an answer of its server.
 
-    The text does not show the form of a result, so they may stand anywhere in it. Left open: long
-    texts, which may be cut, and calls without a result.
+    The specification does not show the form of a result, so they may stand anywhere in it. Left
+    open: long texts, which may be cut, and calls without a result.
     """
 
     def judge_call(self, call: ToolCall, played: ServerNotes) -> Outcomes:
@@ -154,7 +154,7 @@ class ResultTold(ServerRule):
     """Judges that a server's answer stands in a tool output that the model gets afterwards.
 
     A tool serves the model, so the model gets its output: derived, so SHOULD. Left open: answers
-    with no later model call, or none with outputs; long texts; turns that were not completed; plays
+    with no later model call, or none with outputs; long texts; turns that were not completed; runs
     with several threads, as a model call may be of another one.
     """
 

@@ -20,7 +20,7 @@ _HELD_WORDS = {Possession.OTHER: "has another value", Possession.NONE: "is not t
 
 
 class _StartRule(ServerRule):
-    """Base of rules on each start of a program of the play, judged at the end of a turn."""
+    """Base of rules on each start of an MCP server's program, judged at the end of a turn."""
 
     @listen(*TURN_ENDS)
     def on_turn_end(self, frame: Frame) -> Outcomes:
@@ -50,7 +50,7 @@ class _StartRule(ServerRule):
     also_on=(EXEC,),
 )
 class Arguments(_StartRule):
-    """Judges that a program of the play got the arguments of its configuration, and no others.
+    """Judges that the program of an MCP server got the configured arguments, and no others.
 
     An argument with spaces in it, or an empty one, is one argument.
     """
@@ -74,7 +74,7 @@ class Arguments(_StartRule):
     also_on=(EXEC,),
 )
 class Environment(_StartRule):
-    """Judges that a program of the play has each variable of the `env` of its configuration.
+    """Judges that the program of an MCP server has each variable of the `env` of its configuration.
 
     Left open: its other variables.
     """
@@ -105,7 +105,7 @@ class Environment(_StartRule):
     also_on=(EXEC,),
 )
 class NoCredentials(_StartRule):
-    """Judges that a program of the play does not have the bearer token of another server.
+    """Judges that the program of an MCP server does not have the bearer token of another server.
 
     That token certainly is a credential, and is in the agent's own environment. Left open: other
     values there that a server could use as credentials.
@@ -183,10 +183,10 @@ def _token_of(variable: str) -> str:
     also_on=(EXEC,),
 )
 class EnabledOnly(ServerRule):
-    """Judges that a model that gets tools of the play gets none of a server with enabled off.
+    """Judges that the model is offered no tool of an MCP server whose `enabled` is false.
 
-    The text does not say what enabled means, so SHOULD. Left open: whether such a server is started
-    or reached, and calls that offer no tool of the play at all.
+    The specification does not define enabled, so SHOULD. Left open: whether such a server is
+    started or reached, and calls that offer no tool of the harness's MCP servers at all.
     """
 
     @listen(*TURN_ENDS)

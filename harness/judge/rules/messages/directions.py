@@ -1,4 +1,4 @@
-"""The rule on directions: only the client requests the operations of the text."""
+"""Rule on directions: only the client requests the operations of the specification."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Witness, on_kind, rule
@@ -16,11 +16,11 @@ _CLIENTS = "client-to-server"
     needs=("command-approval",),
 )
 class RightDirection(Monitor):
-    """Judges that no request of the server has the name of an operation of the text.
+    """Judges that no request of the server has the name of an operation of the specification.
 
     These requests go from the client to the server; a client, which keeps no threads, could not
-    carry them out. Left open: names that the text does not list, and notifications, which request
-    nothing.
+    carry them out. Left open: names that the specification does not list, and notifications, which
+    request nothing.
     """
 
     @on_kind(Kind.REQUEST)

@@ -26,7 +26,8 @@ class WellFormed(Monitor):
     not a number; params or a result that are not an object. Left open: the form of failure answers
     (not shown: an `error` without an id, any other member beside an id, also beside `result:
     null`), missing or null params (see the shape rules), extra members such as `jsonrpc`, and lines
-    that our own transport cut or saw cut off by the end of the stream: they do not show the form.
+    that the harness's transport cut or saw cut off by the end of the stream: they do not show the
+    form.
     """
 
     _witnessed = False

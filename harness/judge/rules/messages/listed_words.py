@@ -1,4 +1,4 @@
-"""Rules on what a server must accept because the text lists it: values of params, and methods."""
+"""Rules on specified values of params, and specified methods, which a server must accept."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json
@@ -68,7 +68,7 @@ class _Refusal:
 
 @rule("word.taken", title="A word that the text lists is accepted", level=Level.MUST)
 class ListedWordTaken(Monitor):
-    """Judges that no request is refused for one of the words that the text lists for a parameter.
+    """Judges that no request is refused for one of the words that are specified for a param.
 
     For approvalPolicy (thread/start, turn/start), sortKey (thread/list), effort and summary
     (turn/start), personality (thread/start, thread/resume). A refusal is due to the word if the
@@ -190,20 +190,20 @@ def is_plain_text(input_parts: Any) -> bool:
 
 
 def params_without(params: dict[str, Any], *names: str) -> str:
-    """Return the other params as one text."""
+    """Return the params except `names` as JSON text, equal for equal params."""
     other_params = {name: value for name, value in params.items() if name not in names}
     return json.dumps(other_params, sort_keys=True)
 
 
 @rule("method.offered", title="A method of the text is known to the server", level=Level.MUST)
 class MethodOffered(Monitor):
-    """Judges that no method is refused as unknown that the text has and the server offers.
+    """Judges that no specified method that the server offers is refused as unknown.
 
-    A server offers what every server must have (starting and reading threads, starting and
-    interrupting turns) and what the profile of the trace declares. SHOULD if another method of the
-    same kind was served: the two need not go together. Judged by the words of the refusal, since no
-    codes are shown. Left open: methods under development, a method that was served at another time,
-    and refusals in other words.
+    A server offers the methods that every server must have (starting and reading threads, starting
+    and interrupting turns) and those of the capabilities that the profile of the trace declares.
+    SHOULD if another method of the same capability was served: the two need not go together. Judged
+    by the words of the refusal, since no codes are shown. Left open: methods under development, a
+    method that was served at another time, and refusals in other words.
     """
 
     def begin(self) -> None:

@@ -32,7 +32,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.obligations import ObligationKind
 from harness.trace.order import frames_before
 
-# The methods of such rows are not operations of the text, or not stable.
+# Stability of methods that are not operations of the specification, or not stable.
 _NOT_BINDING = ("silent", "under-development")
 
 # The number of messages before an answer that are searched for its possible ids.
@@ -86,7 +86,7 @@ class KnownId(Monitor):
 
 
 def _echoes(answer_id: object, sent_id: object) -> bool:
-    """Return whether an answer repeats an id that we sent, even an invalid one."""
+    """Return whether an answer repeats an id that the harness sent, even an invalid one."""
     if as_id(sent_id) is None:
         return json.dumps(answer_id) == json.dumps(sent_id)
     return same_id(answer_id, sent_id) or _same_double(answer_id, sent_id)
@@ -137,8 +137,9 @@ class Answered(Monitor):
     """Judges, at the end of a quiescent trace, that every request has an answer.
 
     A result and a failure of any form both count. The clause on "every operation" binds for the
-    methods of the text; if a server ignores an unknown method, or one under development, it is
-    INFO. Requests that were malformed on purpose are not judged: their treatment is not shown.
+    methods of the specification; if a server ignores an unknown method, or one under development,
+    it is INFO. Requests that were malformed on purpose are not judged: their treatment is not
+    shown.
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
@@ -170,8 +171,8 @@ class Answered(Monitor):
 class ResultXorError(Monitor):
     """Judges that no answer holds both a result and an error.
 
-    JSON-RPC requires it. The text does not show the form of a failure, not even a member `error`:
-    INFO. Left open: either member beside a null other one.
+    JSON-RPC requires it. The specification does not show the form of a failure, not even a member
+    `error`: INFO. Left open: either member beside a null other one.
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
@@ -198,9 +199,9 @@ def both_violation(subject: str, frames: tuple[Frame, ...]) -> Violation:
 class BeforeEffects(Monitor):
     """Judges that turn/interrupt is answered before the end of the turn that it causes.
 
-    The text says that the turn's end comes afterwards: SHOULD. For thread/start and turn/start it
-    gives no order, so whether their answers come before their notifications is only recorded. An
-    end other than `interrupted` may have crossed the request and is not judged.
+    The specification says that the turn's end comes afterwards: SHOULD. For thread/start and
+    turn/start it gives no order, so whether their answers come before their notifications is only
+    recorded. An end other than `interrupted` may have crossed the request and is not judged.
     """
 
     @on_answer("thread/start")

@@ -32,9 +32,10 @@ from harness.trace.order import came_before
 class ServerRequestShape(Monitor):
     """Judges the params of each server request of the book against its schema ("Server requests").
 
-    Null params have none of the shown members. The command and the cwd of a question are named but
-    not said to be always present: SHOULD if they are missing or null. Left open: methods that the
-    book does not know, and params that are otherwise not an object (frame.well-formed judges them).
+    Null params have none of the shown members. The command and the cwd of an approval request are
+    named but not said to be always present: SHOULD if they are missing or null. Left open: methods
+    that the book does not know, and params that are otherwise not an object (frame.well-formed
+    judges them).
     """
 
     @on_kind(Kind.REQUEST)
@@ -57,8 +58,8 @@ class IdUnique(Monitor):
 
     Derived: the answer names the request by its id, so it must be unique. An id keeps its type. A
     request is open until it is answered; since serverRequest/resolved and the end of a turn may
-    close a question without an answer, earlier ids are not judged then. Each thread/resume that is
-    unanswered when a question comes, or is sent later, may repeat it once. Left open: an id that is
+    close it without an answer, earlier ids are not judged then. Each thread/resume that is
+    unanswered when a request comes, or is sent later, may repeat it once. Left open: an id that is
     reused later, and ids of an illegal type (frame.well-formed).
     """
 
@@ -114,8 +115,8 @@ class IdUnique(Monitor):
 class RightForm(Monitor):
     """Judges that each method listed as a server request comes as one, and notifications likewise.
 
-    Without an id nobody can answer, and with one somebody must. Left open: names that the text does
-    not list.
+    Without an id the client cannot answer, and with one it must. Left open: names that the
+    specification does not list.
     """
 
     @on(*APPROVALS)

@@ -54,7 +54,7 @@ def shape_violation(
 def judge_payload(
     subject: str, frames: tuple[Frame, ...], payload: Member, errors: Sequence[SchemaError]
 ) -> list[Witness | Violation]:
-    """Return witnesses and violations of a payload; hints (SHOULD) are separate."""
+    """Return a witness, or one violation for all binding errors and one (SHOULD) for all hints."""
     if not errors:
         return [Witness(subject, frames[-1:])]
     binding = [error for error in errors if not error.hint]
@@ -71,8 +71,8 @@ def judge_payload(
 class EchoAwareRule(Monitor):
     """Base of rules that accept values which the client itself has sent.
 
-    A server that knows more than the text may accept an unknown policy or input; it then appears in
-    the server's messages as the client wrote it.
+    A server may accept a policy or an input that is not specified; it then appears in the server's
+    messages as the client wrote it.
     """
 
     def begin(self) -> None:
@@ -104,10 +104,10 @@ class EchoAwareRule(Monitor):
 class ResponseShape(EchoAwareRule):
     """Judges each successful answer to a method of the book against that method's result schema.
 
-    SHOULD for a missing or null member that the text names but does not say to be always present:
-    those of the thread in thread/read, thread/unarchive and thread/rollback, the details of a
-    sandbox policy, the error of a turn. Left open: methods that the book does not know, results
-    that are not shown, answers that report failure, results that are not an object at all
+    SHOULD for a missing or null member that the specification names but does not say to be always
+    present: those of the thread in thread/read, thread/unarchive and thread/rollback, the details
+    of a sandbox policy, the error of a turn. Left open: methods that the book does not know,
+    results that are not shown, answers that report failure, results that are not an object at all
     (frame.well-formed judges them), a policy or an input as the client itself had sent it.
     """
 

@@ -218,9 +218,10 @@ def _texts_of_item(item: ItemView) -> Iterator[tuple[Frame, str, str]]:
 class SchemaKept(Monitor):
     """Records whether the last message of a completed turn fits the outputSchema of its turn/start.
 
-    The text says that the schema constrains the final message, not by whom: the model may ignore
-    it, and the server's reaction is not specified. Left open: invalid schemas, and those that refer
-    to others; turns without an agentMessage, or whose turn/start is not in the trace.
+    The specification says that the schema constrains the final message, not who ensures it: the
+    model may ignore it, and the server's reaction is not specified. Left open: invalid schemas, and
+    those that refer to others; turns without an agentMessage, or whose turn/start is not in the
+    trace.
     """
 
     @on("turn/completed")

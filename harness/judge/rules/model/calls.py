@@ -23,9 +23,9 @@ MAX_PREFIX_CHARACTERS = 100
 class InputArrives(Calls):
     """Judges that the first text of a turn's input is in one of the turn's model calls.
 
-    Compared by its beginning, within any text of the user. The text does not specify the content of
-    a call; that the input reaches the model is derived: SHOULD. Left open: input without a text,
-    turns without a call, turns that were cut off without it (their calls may have been for
+    Compared by its beginning, within any text of the user. The specification does not specify the
+    content of a call; that the input reaches the model is derived: SHOULD. Left open: input without
+    a text, turns without a call, turns that were cut off without it (their calls may have been for
     something before, such as a compaction), several threads or turns at once.
     """
 
@@ -113,10 +113,10 @@ def same_model(name: str, model: str) -> bool:
 class SchemaThisTurn(Calls):
     """Judges that a turn without outputSchema sends no schema to the model after a turn with one.
 
-    That the schema is in the calls of its own turn is SHOULD: the text says that it binds the last
-    message, not how. Only if it was there does its later absence prove anything. SHOULD if some
-    calls of a later turn have a schema and others do not: it may be one of the server's own, as for
-    the name of a thread. Left open: schemas that no turn/start gave, turns that were cut off
+    That the schema is in the calls of its own turn is SHOULD: the specification says that it binds
+    the last message, not how. Only if it was there does its later absence prove anything. SHOULD if
+    some calls of a later turn have a schema and others do not: it may be one of the server's own,
+    as for the name of a thread. Left open: schemas that no turn/start gave, turns that were cut off
     without theirs, several threads or turns at once.
     """
 
@@ -181,8 +181,8 @@ class _PassedWordRule(Calls):
 class EffortPassed(_PassedWordRule):
     """Records whether the effort of a turn/start is in one of the turn's model calls.
 
-    The text lists the values and not their effect: INFO. Left open: later turns, turns without a
-    call, several threads or turns at once.
+    The specification lists the values and not their effect: INFO. Left open: later turns, turns
+    without a call, several threads or turns at once.
     """
 
     word = "effort"
@@ -195,9 +195,9 @@ class EffortPassed(_PassedWordRule):
 class SummaryPassed(_PassedWordRule):
     """Records whether the summary of a turn/start is in one of the turn's model calls.
 
-    The text lists the values and not their effect: INFO. `verbose` may become `detailed`, which is
-    the model's word for it. Left open: later turns, turns without a call, several threads or turns
-    at once.
+    The specification lists the values and not their effect: INFO. `verbose` may become `detailed`,
+    which is the model's word for it. Left open: later turns, turns without a call, several threads
+    or turns at once.
     """
 
     word = "summary"
@@ -242,7 +242,7 @@ class _CommandFolderRule(Calls):
     def expected_folder(
         self, turn_calls: TurnCalls, override: tuple[str, Frame] | None
     ) -> tuple[str, Frame] | None:
-        """Return the folder that the rule expects, and the message that names it."""
+        """Return the folder that the rule expects, and the message that names it, or None."""
 
 
 @rule(

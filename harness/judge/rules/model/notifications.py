@@ -1,6 +1,7 @@
 """Rules on notifications about the model, by the marks of the scripted model.
 
-The text gives these notifications no place, so they are judged at the end of a quiescent trace.
+The specification gives these notifications no place, so they are judged at the end of a quiescent
+trace.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -34,7 +35,7 @@ class EndOfTraceRule(Calls):
         self._turns: list[tuple[TurnCalls, Frame]] = []
 
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterable[Outcome]:
-        """Keep the turn."""
+        """Keep the turn until the end of the trace."""
         self._turns.append((turn_calls, end))
         return ()
 
@@ -68,10 +69,10 @@ def _plain(model: str) -> str:
 class UsageTold(EndOfTraceRule):
     """Judges that a completed turn whose model reported tokens brings thread/tokenUsage/updated.
 
-    One for each such turn, at any place after its turn/start was sent; its turn is unknown, since
-    the payload is not shown. That the tokens which a model reports are this usage is our reading:
-    SHOULD. Left open: turns that did not complete, models that report none, several threads or
-    turns at once.
+    There must be one for each such turn, at any place after its turn/start was sent; its turn is
+    unknown, since the payload is not shown. That the tokens which a model reports are this usage is
+    a reading of the specification: SHOULD. Left open: turns that did not complete, models that
+    report none, several threads or turns at once.
     """
 
     def begin(self) -> None:
@@ -109,10 +110,10 @@ class UsageTold(EndOfTraceRule):
 class PlanTold(EndOfTraceRule):
     """Judges that each plan that the model gave in a completed turn is in a turn/plan/updated.
 
-    In the order in which they were given; a plan equal to the one before changes nothing. Of
-    several plans in one answer the last is the final one, so those before it are SHOULD; so is
-    their order, since a server may carry out the calls of an answer at once. Compared by steps and
-    statuses, without the white space around them. Left open: the explanation, further
+    They must come in the order in which they were given; a plan equal to the one before changes
+    nothing. Of several plans in one answer the last is the final one, so those before it are
+    SHOULD; so is their order, since a server may carry out the calls of an answer at once. Compared
+    by steps and statuses, without the white space around them. Left open: the explanation, further
     notifications, plans of incomplete answers, plans that a server may refuse (a step without
     words, several in progress), turns that were steered or did not complete, several threads or
     turns at once.
@@ -271,12 +272,12 @@ class RerouteTold(EndOfTraceRule):
 class ToldMidTurn(EndOfTraceRule):
     """Judges that a completed turn reported an error if an answer of its model broke off.
 
-    An error within a turn is reported by the error notification, and the text lists a disconnected
-    stream as one; that one which is retried successfully is an error of the turn is derived:
-    SHOULD. Left open: turns that failed (turn/completed has their error), calls that were refused
-    by a status before any answer (a client library may have retried), turns that were steered (the
-    server may have abandoned that answer itself to include the input), several threads or turns at
-    once.
+    An error within a turn is reported by the error notification, and the specification lists a
+    disconnected stream as one; that one which is retried successfully is an error of the turn is
+    derived: SHOULD. Left open: turns that failed (turn/completed has their error), calls that were
+    refused by a status before any answer (a client library may have retried), turns that were
+    steered (the server may have abandoned that answer itself to include the input), several threads
+    or turns at once.
     """
 
     def begin(self) -> None:
@@ -320,9 +321,9 @@ class RetryFollows(EndOfTraceRule):
     """Judges that a turn which announced a retry called its model again.
 
     A violation is an `error` with willRetry true in a turn that ended, not interrupted, after one
-    model call, which failed. SHOULD, though the text says what willRetry means: calls and messages
-    have no order here, so the error may have been about something before that call. Left open: the
-    result of the retry, several threads or turns at once.
+    model call, which failed. SHOULD, though willRetry is specified: calls and messages have no
+    order here, so the error may have been about something before that call. Left open: the result
+    of the retry, several threads or turns at once.
     """
 
     def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:

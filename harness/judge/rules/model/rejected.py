@@ -23,9 +23,9 @@ class RejectedLeftOut(Undisturbed):
 
     Rejected are the images of a call that was answered by status 400, 413, 415 or 422, except those
     that a completely answered call has held. A model that rejects an image rejects it every time,
-    so a thread that sends it again is lost; the text says nothing of it: INFO. Left open: calls
-    within the turn that was rejected, turns without a call, images that the server has changed,
-    several threads.
+    so a thread that sends it again is lost; the specification says nothing of it: INFO. Left open:
+    calls within the turn that was rejected, turns without a call, images that the server has
+    changed, several threads.
     """
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""A rule on the MCP tool calls that the model requests.
+"""Rule on the MCP tool calls that the model requests.
 
 It uses the marks of the scripted model, which calls only offered tools.
 """

@@ -1,4 +1,4 @@
-"""The rule that an SDK returns what the session protocol reports for the same work."""
+"""Rule that an SDK returns what the session protocol reports for the same work."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections import Counter

@@ -23,9 +23,10 @@ from harness.trace.surface.sdk import Call
 class FoundOnPath(SdkRule):
     """Judges the first turn of a thread whose client was given no path of the binary.
 
-    The scripted agent is then the first program of its name on the driver's PATH. The text says
-    only that the option is for a binary that is not on PATH: SHOULD. Left open: turns that were
-    aborted beforehand, and clients with an env of their own, which may have another PATH.
+    The scripted agent must be started: it is the first program of its name on the driver's PATH.
+    The specification says only that the option is for a binary that is not on PATH: SHOULD. Left
+    open: turns that were aborted beforehand, and clients with an env of their own, which may have
+    another PATH.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -51,8 +52,8 @@ class FoundOnPath(SdkRule):
 class CurrentDirectory(SdkRule):
     """Judges the first turn of a thread without workingDirectory: it runs in the driver's folder.
 
-    Or the agent gets that folder in its words, its variables or its input. Left open: how it gets
-    it, later turns, resumed threads.
+    It is enough if the agent gets that folder in its arguments, its variables or its input. Left
+    open: how it gets it, later turns, resumed threads.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:

@@ -1,7 +1,7 @@
-"""Rules on what an SDK passes to the agent's binary: options, input, environment.
+"""Rules on the options, the input and the environment that an SDK passes to the agent's binary.
 
-The text shows only for `config` by which words a value is passed; for all others the rules check
-that the value arrives.
+The specification shows only for `config` by which arguments a value is passed; for all others the
+rules check that the value arrives.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -28,7 +28,7 @@ from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.surface.sdk import Call
 
-# The options whose value is a text: owner, name, requirement.
+# The options whose value is a string: owner, name, requirement.
 TEXT_OPTIONS: Final = (
     ("agent", "baseUrl", "sdk-client.base-url"),
     ("agent", "apiKey", "sdk-client.api-key"),
@@ -51,8 +51,8 @@ class Started(SdkRule):
     """Judges the first turn of a thread, unless it was aborted beforehand: the agent was started.
 
     The binary is the scripted agent. Left open: how often it starts, whether a process serves
-    several turns, other programs started beside it, and whether a value that the text does not list
-    is refused before anything is started.
+    several turns, other programs started beside it, and whether a value that the specification does
+    not list is refused before anything is started.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -85,11 +85,11 @@ def _has_unlisted_value(call: Call) -> bool:
     surface="sdk",
 )
 class Options(SdkRule):
-    """Judges each option whose value is a text: the agent gets it at its start.
+    """Judges each option whose value is a string: the agent gets it at its start.
 
-    In its words, its environment, its input or as its current directory. Options of the thread are
-    judged in its first turn. Left open: which word or variable, later turns, resumed threads, and
-    the effect of an unlisted value.
+    It may be in its arguments, its environment, its input or be its current directory. Options of
+    the thread are judged in its first turn. Left open: which argument or variable, later turns,
+    resumed threads, and the effect of an unlisted value.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -138,9 +138,9 @@ def _judge_arrival(
 class Switches(SdkRule):
     """Judges turns of two threads that differ in a boolean option alone.
 
-    The agent's words or variables must differ, else it cannot know the option. That also holds for
-    an SDK whose option is true by default. Left open: how the agent gets it, and an option that is
-    false, which may equal the default.
+    The agent's arguments or variables must differ, else it cannot know the option. That also holds
+    for an SDK whose option is true by default. Left open: how the agent gets it, and an option that
+    is false, which may equal the default.
     """
 
     def begin(self) -> None:
@@ -187,8 +187,8 @@ def _words_and_variables(call: Call) -> tuple[list[str], dict[str, Any]]:
 class InputPassed(SdkRule):
     """Judges the input of each turn: a string, or entries of the types text and local_image.
 
-    Each text stands in the agent's input or words, each path in its words or input, or the end of
-    it if it is relative. Left open: how several are combined, and entries of other types.
+    Each text is in the agent's input or arguments, each path in its arguments or input, or the end
+    of it if it is relative. Left open: how several are combined, and entries of other types.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -223,9 +223,9 @@ def _input_clause(entry: Member) -> str:
     surface="sdk",
 )
 class SchemaPassed(SdkRule):
-    """Judges outputSchema: its JSON is in a file that a word of the agent names, or in a word.
+    """Judges outputSchema: its JSON is an argument of the agent, or in a file that one names.
 
-    Left open: the names of the file and of the word, and whether the file remains afterwards.
+    Left open: the names of the file and of the argument, and whether the file remains afterwards.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -246,7 +246,7 @@ class SchemaPassed(SdkRule):
     surface="sdk",
 )
 class ConfigPassed(SdkRule):
-    """Judges each text, number or boolean of config, nested or not: --config, then path=value.
+    """Judges each string, number or boolean of config, nested or not: --config, then path=value.
 
     The path is joined by dots. Left open: spaces, quotes of the value, further overrides, their
     order, keys that need quotes, and values of other types.
@@ -366,10 +366,10 @@ KEY_VARIABLE: Final = "PROVIDER_API_KEY"
     surface="sdk",
 )
 class KeyFromEnvironment(SdkRule):
-    """Judges turns without apiKey and without env, if the driver has that variable.
+    """Judges turns without apiKey and without env, if the driver has PROVIDER_API_KEY.
 
-    Its value reaches the agent, in its environment or its words. Left open: which takes precedence
-    if both are given.
+    The value of that variable reaches the agent, in its environment or its arguments. Left open:
+    which takes precedence if both are given.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -392,9 +392,9 @@ class KeyFromEnvironment(SdkRule):
     surface="sdk",
 )
 class KeyHidden(SdkRule):
-    """Judges turns with apiKey: everybody on the machine can read the words of a process.
+    """Judges turns with apiKey: it is in no argument, since every user of a machine can read those.
 
-    The text does not say how the key reaches the agent: our choice.
+    The specification does not say how the key reaches the agent; this is the project's choice.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:
@@ -418,7 +418,7 @@ class KeyHidden(SdkRule):
 class Resumed(SdkRule):
     """Judges turns of a resumed thread, and turns after the first: the agent gets the thread's id.
 
-    Left open: by which word, and a thread whose first turn had no thread_id.
+    Left open: by which argument, and a thread whose first turn had no thread_id.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:

@@ -25,12 +25,12 @@ USAGE_COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
 def is_call(call: Call, name: str) -> bool:
-    """Return whether it is a call of that name."""
+    """Return whether a call is of the SDK's method `name`."""
     return obj(call.request.json).get("call") == name
 
 
 def completes_turn(call: Call) -> bool:
-    """Return whether the agent completes the turn without an error event, and nobody aborts it.
+    """Return whether the agent completes the turn, without an error event and without an abort.
 
     Left open: whether an error event can be a failure that is retried, and the result of a turn
     whose agent then exits with a status other than 0.
@@ -67,7 +67,7 @@ class ResultRule(SdkRule):
     surface="sdk",
 )
 class Resolves(SdkRule):
-    """Judges run if the agent wrote a whole turn that was completed, and nobody aborted it.
+    """Judges run if the agent wrote a whole turn that was completed, without an abort.
 
     Left open: lines that are not events, and exit statuses other than 0.
     """
@@ -132,8 +132,7 @@ def _is_usage(result: dict[str, Any]) -> bool:
 class UsageGiven(ResultRule):
     """Judges the three numbers that the agent wrote: run returns the sums of its events.
 
-    The text leaves open when usage is null; that it is not null then is what its reader expects:
-    SHOULD.
+    The specification leaves open when usage is null, so null is SHOULD.
     """
 
     def judge_result(self, call: Call, end: Frame) -> Outcomes:
@@ -209,7 +208,7 @@ class FinalResponse(ResultRule):
     surface="sdk",
 )
 class Rejects(SdkRule):
-    """Judges run if the agent wrote turn.failed and nobody aborted: an error with a message.
+    """Judges run if the agent wrote turn.failed, without an abort: an error with a message.
 
     Left open: its class, its name and the words of the message.
     """
@@ -238,8 +237,8 @@ class Rejects(SdkRule):
 class Streamed(SdkRule):
     """Judges the events of runStreamed against those that the agent wrote, turn.failed among them.
 
-    Left open: errors thrown at the end, further members, events of types that the text does not
-    name, and turns that were aborted.
+    Left open: errors thrown at the end, further members, events of types that the specification
+    does not name, and turns that were aborted.
     """
 
     def judge_turn(self, call: Call, end: Frame) -> Outcomes:

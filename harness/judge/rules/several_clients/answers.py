@@ -1,6 +1,6 @@
-"""Rules on questions if a thread has several clients: their answers and notifications.
+"""Rules on approvals on a thread with several clients: the answers, and the notifications.
 
-The text does not say who is asked, one client or each, and whose answer counts.
+The specification does not say whether one client is asked or each, and whose answer counts.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -27,14 +27,14 @@ RESOLVED = "serverRequest/resolved"
     needs=("several-clients", "command-approval"),
 )
 class AnswerCarriedOut(PolicyMonitor):
-    """Judges the end of an item that was asked about, if several clients are connected.
+    """Judges the end of an item with approval requests, if several clients are connected.
 
     If every answer approves, from whichever clients, it is not declined; if every answer denies, it
     is not completed. If they differ, either is right. SHOULD for a command that is completed after
-    a denial, if it had output before the question, or the question may concern the network; SHOULD
+    a denial, if it had output before the request, or the request may concern the network; SHOULD
     too for a decline if the policy is unknown, or may be reject. Left open: items without an answer
-    in time, that is, before the question was resolved, and turns that may have been disturbed: by
-    another request, an error, or a client that we disconnected. For a single client see
+    in time, that is, before the request was resolved, and turns that may have been disturbed: by
+    another request, an error, or a client that the harness disconnected. For a single client see
     approval.accepted-runs and approval.denied-not-run.
     """
 
@@ -128,11 +128,11 @@ class AnswerCarriedOut(PolicyMonitor):
 class ResolvedTold(PolicyMonitor):
     """Judges, at the end of a quiescent trace, that a serverRequest/resolved came to each client.
 
-    If several clients are connected: to each that was asked about an item, if one of them answered
-    and the item was completed; one for each question. The text says that it is emitted after the
-    answer and not to whom; a client that was asked cannot learn otherwise that its answer is not
-    needed any more. Left open: answers that may have come too late, and turns that may have been
-    disturbed (as in clients.answer-carried-out). For a single client see approval.order.
+    Judged if several clients are connected: each gets one for each approval request that it got, if
+    one of them answered and the item was completed. The specification says that it is emitted after
+    the answer and not to whom; a client that was asked cannot learn otherwise that its answer is
+    not needed any more. Left open: answers that may have come too late, and turns that may have
+    been disturbed (as in clients.answer-carried-out). For a single client see approval.order.
     """
 
     def begin(self) -> None:
@@ -156,7 +156,7 @@ class ResolvedTold(PolicyMonitor):
             return
         self._all.read_until(None)
         settled, open_count = self._settled_questions(self._ends[0].connection)
-        # A notification for a question that is left open here looks like the others.
+        # A notification for a request that is left open here looks like the others.
         spare = self._resolved_count - (open_count if self._resolved_count > len(settled) else 0)
         for question, answer in settled:
             outcome = self._judge_question(question, answer, has_resolved=spare > 0)
@@ -165,7 +165,7 @@ class ResolvedTold(PolicyMonitor):
                 yield outcome
 
     def _settled_questions(self, connection: str) -> tuple[list[tuple[Question, Frame]], int]:
-        """Return this client's settled questions with first answers, and the number of others."""
+        """Return this client's settled requests with first answers, and the number of others."""
         settled: list[tuple[Question, Frame]] = []
         open_count = 0
         ended_items = {item_name_of(end) for end in self._ends}

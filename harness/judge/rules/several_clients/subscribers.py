@@ -1,7 +1,7 @@
 """Rules on who gets the events of a thread's turns: its subscribers, not former ones.
 
-The text speaks of subscribers and does not say what they get: that they get the events of the
-thread is derived from the word.
+The specification speaks of subscribers and does not say which messages they get: that they get the
+events of the thread is derived from the word.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -36,7 +36,7 @@ from harness.trace.views import OPENING_METHODS, Conversation, TurnView
 
 # Requests after which the subscribers of a thread are uncertain.
 _ARCHIVING = ("thread/archive", "thread/unarchive")
-# Requests that show a thread and subscribe nobody to it.
+# Requests that show a thread and subscribe no client to it.
 _READ_ONLY_METHODS = (UNSUBSCRIBE, *methods_with("leaves-turn-alone"))
 
 
@@ -54,7 +54,7 @@ class SubscriberTold(Monitor):
     came here, and one of each item that was completed there. INFO if nothing shows that the two are
     clients of one server: no turn of the thread was sent to both. The rules on turns and items
     judge whether it is complete. Left open: turns that this client started
-    (turn.started-announced), threads that somebody archived, or that were reported as closed.
+    (turn.started-announced), threads that any client archived, or that were reported as closed.
     """
 
     def begin(self) -> None:
@@ -147,7 +147,7 @@ class LeftUntold(Monitor):
     another client that got an item of the thread meanwhile. Left open: messages before that answer,
     threads to which the client sent any further request but one that shows them, then or while the
     answer was pending, deltas, and all other notifications about turns and threads, which a server
-    may send to everybody.
+    may send to all clients.
     """
 
     def begin(self) -> None:

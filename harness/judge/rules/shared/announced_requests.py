@@ -19,10 +19,10 @@ from harness.trace.frame import Frame
 
 
 class AnnouncedRequests(Monitor, ABC):
-    """Accepted requests of this client about a thread that need a `notification`.
+    """Base of rules on accepted requests about a thread that a `notification` must follow.
 
-    The text does not say to whom: one connection of the trace is enough, whatever it follows.
-    Messages on this connection are judged as they come, those on others at the end.
+    The specification does not say which clients get it, so one on any connection is enough.
+    Notifications on this connection are judged as they arrive, those on others at the end.
     """
 
     notification: ClassVar[str]
@@ -42,7 +42,7 @@ class AnnouncedRequests(Monitor, ABC):
         """Return the level of a missing notification, None for the level of the rule.
 
         SHOULD if no connected client follows the thread: a server may notify followers only. INFO
-        if all of them unsubscribe at once: the notification may be late.
+        if all followers unsubscribe at once: the notification may be late.
         """
         thread_id, answer = thread_of_request(request), exchanges.answer_of(request) or request
         heard = followers(exchanges, thread_id, request).connections
@@ -57,7 +57,10 @@ class AnnouncedRequests(Monitor, ABC):
         )
 
     def add_accepted(self, answer: Frame) -> Outcomes:
-        """Add an accepted request, given its answer."""
+        """Track the request of an answer and judge up to the answer.
+
+        None if the request was rejected, is unknown, was wrong on purpose, or has no thread id.
+        """
         request = self.conversation.request_of(answer)
         if request is None or request.deliberate or is_failure(answer):
             return None
@@ -67,11 +70,11 @@ class AnnouncedRequests(Monitor, ABC):
         return self.judge_until(answer)
 
     def judge_until(self, now: Frame) -> Outcomes:
-        """Judge the notifications on this connection up to a message."""
+        """Yield a witness for each tracked request whose notification came here by `now`."""
         yield from self._judge(now)
 
     def finish(self) -> Outcomes:
-        """Judge the notifications on all connections, and the missing ones."""
+        """Judge the remaining requests by the notifications on all connections."""
         yield from self._judge(None)
 
     def _judge(self, now: Frame | None) -> Iterator[Outcome]:

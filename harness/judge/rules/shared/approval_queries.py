@@ -1,4 +1,4 @@
-"""Approvals as the rules see them: the requests, the decisions, and possible interference.
+"""Approval requests, the client's decisions, and other events that may have ended a turn.
 
 The client's answer is recorded before it is sent. So every message of the server that is recorded
 earlier was written before the answer arrived. A message that is recorded later may also have been
@@ -22,8 +22,8 @@ ITEM_TYPES: Final = {
 APPROVALS: Final = tuple(ITEM_TYPES)
 OPERATIONS: Final = frozenset(ITEM_TYPES.values())
 
-# Decisions that approve or deny, by "Approval sequence". By the text, a rule for the network
-# policy does neither.
+# Decisions that approve or deny, by "Approval sequence", where a rule for the network policy does
+# neither.
 APPROVING: Final = frozenset({"accept", "acceptForSession", "acceptWithExecpolicyAmendment"})
 DENYING: Final = frozenset({"decline", "cancel"})
 # Decisions that also hold for later operations.
@@ -39,7 +39,7 @@ _OVER_WHEN_ANSWERED: Final = methods_with("done-when-answered")
 
 
 class ApprovalMonitor(Monitor):
-    """Monitor of approvals, and of the turns and threads that the client may have interrupted."""
+    """Base of rules on approvals; tracks requests, answers, and other possible ends of a turn."""
 
     def begin(self) -> None:
         """Set up the shared state; a rule with state of its own must call this too."""
@@ -104,7 +104,7 @@ class ApprovalMonitor(Monitor):
         return None
 
     def question_of(self, frame: Frame) -> Frame | None:
-        """Return the approval request that this frame answers first, else None."""
+        """Return the approval request to which a frame is the first answer, None if it is none."""
         if frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return None
         question = self.conversation.request_of(frame)
@@ -138,7 +138,7 @@ class ApprovalMonitor(Monitor):
         return {self.decision(question) for question in self.questions(item)}
 
     def last_exchange(self, item: ItemView) -> tuple[Frame, ...]:
-        """Return the last approval request about an item, and the client's answer if any."""
+        """Return an item's last approval request, and its answer if any; the item must have one."""
         question = self.questions(item)[-1]
         answer = self.conversation.answer_of(question)
         return (question,) if answer is None else (question, answer)
@@ -146,8 +146,8 @@ class ApprovalMonitor(Monitor):
     def may_be_disturbed(self, turn: TurnView) -> bool:
         """Return whether anything but the decisions may have ended the turn or hidden its end.
 
-        For example, the client unsubscribed (the text does not say what becomes of an open approval
-        then) or sent another turn/start.
+        For example, the client sent another turn/start, or unsubscribed: the specification does not
+        define the effect of that on an open approval.
         """
         return (
             bool(turn.interrupts or turn.errors)
@@ -162,7 +162,7 @@ class ApprovalMonitor(Monitor):
         return not self.has_one_client() or self.first_interruption(turn) is not None
 
     def first_interruption(self, turn: TurnView) -> Frame | None:
-        """Return the first message of this client that may have interrupted the turn."""
+        """Return this client's first message that may have interrupted the turn, None for none."""
         causes = [*turn.interrupts, *self.disruptions(turn)]
         causes += [
             cause
@@ -172,11 +172,11 @@ class ApprovalMonitor(Monitor):
         return earliest(causes)
 
     def cancelling_answer(self, turn: TurnView) -> Frame | None:
-        """Return the client's first answer that cancelled the turn."""
+        """Return the client's first answer that cancelled the turn, None if none did."""
         return self._cancelled.get(turn.key)
 
     def was_disrupted_since(self, thread_id: str, frame: Frame) -> bool:
-        """Return whether a request that may unload the thread was sent after a frame."""
+        """Return whether a request that may end a turn of the thread was sent after a frame."""
         return any(came_before(frame, request) for request in self._disruptions.get(thread_id, ()))
 
     def disruptions(self, turn: TurnView) -> list[Frame]:
@@ -216,7 +216,7 @@ def asks_for_network(question: Frame) -> bool:
 def item_of_another_turn(
     conversation: Conversation, item_id: str, turn: TurnView
 ) -> ItemView | None:
-    """Return the item of that id in another turn, if this turn has none."""
+    """Return the item with this id in another turn; None if `turn` has one too, or no turn has."""
     if item_id in turn.items:
         return None
     other_turns = conversation.turns.values()

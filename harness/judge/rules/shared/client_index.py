@@ -16,7 +16,7 @@ from harness.trace.marks import Leaving
 from harness.trace.order import came_before, marked_before_next
 from harness.trace.trace import Trace
 
-# The thread, the turn, and the item.
+# The ids of a thread, a turn and an item.
 ItemName = tuple[str, str, str]
 # Requests that may end a turn, or start another one.
 _UNSETTLING: Final = frozenset({*DISRUPTING, "turn/interrupt", "turn/start"})
@@ -35,7 +35,7 @@ class Question:
     resolution: Frame | None = None
 
     def decision(self, book: Book) -> str:
-        """Return the decision, "" if it is missing or unknown."""
+        """Return the client's decision, "" if its answer is missing or not valid."""
         answer = self.answer
         if answer is None or answer.kind is not Kind.RESPONSE or answer.deliberate:
             return ""
@@ -53,10 +53,10 @@ class Question:
 
 @dataclass(slots=True)
 class AllClients:
-    """Index over all connections of a trace; reads each message once.
+    """Index of the messages on all connections of a trace; reads each message once.
 
-    `ends` has each turn/completed by thread and turn, `finals` each item/completed and `questions`
-    each request for approval by the item; `errors` the turns with an error.
+    `ends` lists the turn/completed of each turn, `finals` the item/completed and `questions` the
+    approval requests of each item.
     """
 
     trace: Trace
@@ -138,7 +138,8 @@ class AllClients:
     def may_be_disturbed(self, name: ItemName, since: Frame) -> bool:
         """Return whether anything but an answer may have ended the item's work since a message.
 
-        Another request of any client, an error in the turn, or a client that has left.
+        That is a request about the thread that may end or start a turn, an error in the turn, or a
+        client that has left.
         """
         thread_id, turn_id, _ = name
         disruptions = (

@@ -29,10 +29,10 @@ class CutOff:
         return bool(ends) and ends[0].body.killed
 
     def turns(self, thread_id: str, message: Frame) -> list[TurnView]:
-        """Return the turns of a thread that a client saw begin but not end.
+        """Return the turns of a thread that a client saw begin but not end, oldest first.
 
-        `message` is from a connection that began after the server had ended. No turns are returned
-        for an ephemeral thread, or if a rollback may have dropped some.
+        `message` is from a connection that began after the server had ended. Returns [] for an
+        ephemeral thread, or if a rollback may have dropped turns.
         """
         ends = [mark for mark in self._trace.marks_of(ServerEnded) if marked_before(mark, message)]
         if not ends or self._rolled_back(thread_id):
@@ -63,7 +63,7 @@ class CutOff:
         self._looked_at = len(frames)
 
     def _rolled_back(self, thread_id: str) -> bool:
-        """Return whether anybody asked for a rollback that may be of this thread."""
+        """Return whether any client sent a thread/rollback that may be about this thread."""
         return any(
             frame.method == "thread/rollback"
             and text(obj(frame.params).get("threadId")) in ("", thread_id)

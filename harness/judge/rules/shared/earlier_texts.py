@@ -12,9 +12,9 @@ from harness.trace.trace import Trace
 
 
 def server_sent_before(trace: Trace, frame: Frame, word: str) -> bool:
-    """Return whether the server sent a string, as a value in any message, before `frame`.
+    """Return whether the server sent `word`, as a value in any message, before `frame`.
 
-    A client cannot know what came later. What came before, it may know.
+    Only then can the client know it.
     """
     quoted = json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass")
     for message in trace.frames:
@@ -27,7 +27,7 @@ def server_sent_before(trace: Trace, frame: Frame, word: str) -> bool:
 
 
 def _contains(value: Any, word: str) -> bool:
-    """Return whether a string is a value, not the name of a member, in a JSON value."""
+    """Return whether a string is a value anywhere in a JSON value; member names do not count."""
     remaining = [value]
     while remaining:
         element = remaining.pop()

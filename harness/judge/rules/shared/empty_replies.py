@@ -10,7 +10,7 @@ from harness.trace.frame import Frame, Kind
 def empty_reply(request: Frame | None, answer: Frame) -> Outcomes:
     """Judge an answer that must be `{}`; None unless it is the result of a known request.
 
-    The text does not forbid extra members: they are recorded as INFO.
+    The specification does not forbid extra members: they are recorded as INFO.
     """
     if request is None or answer.kind is not Kind.RESPONSE:
         return None

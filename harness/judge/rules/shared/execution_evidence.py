@@ -1,6 +1,6 @@
 """Evidence in messages that an operation was carried out, whatever its item's status is.
 
-The actual effects are visible on disk only; scenarios check those.
+Files on disk are not examined here; scenarios check those.
 """
 
 from collections.abc import Iterable
@@ -23,8 +23,8 @@ _WRITERS: Final = frozenset(types_with("runs-elsewhere"))
 def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
     """Return whether a turn/diff/updated names a file of a fileChange item and adds the same lines.
 
-    The text does not show the form of a change: it may be a unified diff or the new content. False
-    if the change has no lines to compare.
+    The specification does not show the form of a change: it may be a unified diff or the new
+    content. False if the change has no lines to compare.
     """
     diff = text(obj(frame.params).get("diff"))
     added = set(_added_lines(diff.splitlines()))
@@ -41,7 +41,7 @@ def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
 
 
 def is_only_writer(conversation: Conversation, item: ItemView, before: Frame) -> bool:
-    """Return whether nothing else in the trace can have written the files of a fileChange item.
+    """Return whether, before a message, only this fileChange item can have written its files.
 
     Commands and tools may write any file, and another fileChange item may name the same file. Items
     that were declined wrote nothing.
@@ -61,7 +61,10 @@ def is_only_writer(conversation: Conversation, item: ItemView, before: Frame) ->
 
 
 def prints_expected_output(item: dict[str, Any]) -> bool:
-    """Return whether an item's output contains every line that its command certainly prints."""
+    """Return whether an item's output has every line that its command certainly prints.
+
+    False if the output of the command cannot be predicted, or is empty.
+    """
     printed = predict_output(text(item.get("command")))
     output = text(item.get("aggregatedOutput"))
     if printed is None or not printed.lines:
@@ -76,7 +79,10 @@ def exit_code(item: dict[str, Any]) -> int | float | None:
 
 
 def had_output_before(item: ItemView, frame: Frame) -> bool:
-    """Return whether an item had output between its start and a message, so a first attempt ran."""
+    """Return whether an item had output between its last start and a message.
+
+    It then ran before the message.
+    """
     first = item.first_delta
     if first is None or not item.starts:
         return False

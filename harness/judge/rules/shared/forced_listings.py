@@ -1,4 +1,4 @@
-"""Forced listings of skills, compared with the files on disk."""
+"""Answers to skills/list with `forceReload`, compared with the skills on disk."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ from harness.trace.trace import Trace
 
 
 class ForcedListings(Monitor, ABC):
-    """Base of rules that compare forced listings with the files on disk."""
+    """Base of rules that compare skills/list with `forceReload` to the files on disk."""
 
     def begin(self) -> None:
-        """Start without earlier listings."""
+        """Start without earlier listings (`former`, forced or not)."""
         self.former: list[Listing] = []
 
     @on_answer(LIST)
@@ -54,7 +54,7 @@ class ForcedListings(Monitor, ABC):
         level: Level | None = None,
         clauses: tuple[str, ...] = (),
     ) -> Iterator[Outcome]:
-        """Judge that an entry lists a skill, unless a skill of that name may be disabled."""
+        """Judge that an entry lists a skill; yield nothing if it does not and may be disabled."""
         subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
         if entry.skills_named(file.name):
             yield Witness(subject, listing.frames)
@@ -81,27 +81,27 @@ def skills_in_root(disk: Disk, root: str) -> list[SkillFile]:
 
 
 def _may_be_disabled(trace: Trace, listing: Listing, disk: Disk, file: SkillFile) -> bool:
-    """Return whether a skill of that name may be disabled."""
+    """Return whether a skill with the name of `file` may be disabled."""
     written = settings_before(trace, listing.answer)
     paths = {plain_folder(skill.path) for skill in disk.skills() if skill.name in (file.name, "")}
     return any(written[path].enabled is not True for path in paths & written.keys())
 
 
 def user_skills(disk: Disk) -> list[SkillFile]:
-    """Return the user's skills that lie in every folder where a server may look for them."""
+    """Return the complete user skills that lie in every folder where a server may look for them."""
     roots = [skills_in_root(disk, root) for root in disk.user_roots()]
     first = roots[0] if roots else []
     return [file for file in first if all(file.name in {o.name for o in root} for root in roots)]
 
 
 def roots_of(listing: Listing, disk: Disk, cwd: str) -> set[str]:
-    """Return the folders that a listing had to scan for a directory, except the server's."""
+    """Return the skills folders that a listing had to scan for `cwd`, without the server's own."""
     roots = {*listing.extra_roots(cwd), *disk.user_roots(), disk.project_root(cwd)}
     return {plain_folder(root) for root in roots if root}
 
 
 def known_skills(listing: Listing, disk: Disk, cwd: str) -> list[SkillFile]:
-    """Return the complete skills of a directory whose names are certainly unique there."""
+    """Return the complete skills that apply to `cwd` and share their name with no other one."""
     roots = roots_of(listing, disk, cwd)
     files = [file for file in disk.skills() if any(same_folder(file.root, root) for root in roots)]
     names = [file.name for file in files]

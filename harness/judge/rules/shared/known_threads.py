@@ -1,9 +1,9 @@
-"""Threads made in a trace, as far as a list must agree with them.
+"""Threads that were started or forked in a trace, as far as lists must agree with them.
 
 The harness records the messages of all connections in one order. Everything received before a
-request was sent was written before it, on any connection; what was received later may have been
-written earlier. So the state of a thread at a moment follows from earlier answers only, and a
-request that is unanswered then leaves open what it may change.
+request was sent was written before it, on any connection; a message received later may have been
+written earlier. So the state of a thread at a moment follows from earlier answers only, and an
+unanswered request leaves it uncertain.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from harness.trace.trace import Trace
 LOOKING: Final = frozenset({"thread/read", "thread/list", "thread/loaded/list"})
 ARCHIVING: Final = {"thread/archive": True, "thread/unarchive": False}
 _MAKING: Final = ("thread/start", "thread/fork")
-# Requests in the text that leave a thread stored under its own id.
+# Requests of the specification that leave a thread stored under its own id.
 _KEEPING: Final = LOOKING | {
     *ARCHIVING,
     "thread/resume",
@@ -45,22 +45,22 @@ class Exchange:
 
     @property
     def is_accepted(self) -> bool:
-        """Return whether it was answered by a success."""
+        """Return whether it was answered with success."""
         return self.answer is not None and not is_failure(self.answer)
 
     def ended_before(self, moment: Frame) -> bool:
-        """Return whether it had certainly been carried out, or refused, at a moment."""
+        """Return whether the request had certainly been answered at a moment."""
         return self.answer is not None and came_before(self.answer, moment)
 
 
 @dataclass(slots=True, eq=False)
 class KnownThread:
-    """A thread that was started or forked in the trace; `fields` are those of that answer.
+    """A thread started or forked in the trace; `start` is that answer, `fields` its thread object.
 
-    `exchanges` are the requests of any client that name it, except reading ones. `notifications`
-    are those about it, `running_turns` its turns in progress, `completions` the ends of completed
-    turns. `previews` are all that any message showed. A fork has `is_fork`, and `source` if that
-    thread was made in the trace too.
+    `exchanges` are the requests of any client that name it, except reading ones; `notifications`
+    those about it; `running_turns` its turns in progress; `completions` the ends of completed
+    turns; `previews` all that any message showed. `moved_by_others`: it was announced as archived
+    or restored without a request. `source` is the thread it was forked from, None if unknown.
     """
 
     id: str
@@ -101,7 +101,7 @@ class KnownThread:
         """Return whether the thread was certainly stored: one of its turns had completed.
 
         A thread without a turn may be stored later, an ephemeral one never is. Nothing is certain
-        after a rollback, a compaction, a review, or a request that is not in the text.
+        after a rollback, a compaction, a review, or a request that is not in the specification.
         """
         if self.ephemeral or not self.completions or not came_before(self.completions[0], moment):
             return False
@@ -136,7 +136,7 @@ class KnownThread:
     def _was_never_archived(self) -> bool:
         """Return whether no source of this fork was ever archived.
 
-        The text does not say whether the fork of an archived thread is archived too.
+        The specification does not say whether the fork of an archived thread is archived too.
         """
         if self.source is None:
             return not self.is_fork
@@ -156,7 +156,10 @@ class KnownThread:
         return None if moved else self.is_archived(first)
 
     def names_set(self, moment: Frame) -> list[str] | None:
-        """Return the texts of the last thread/name/set; [] without one, None if uncertain."""
+        """Return the strings in the last thread/name/set, one of which is the name.
+
+        [] if there was no such request, None if its effect is uncertain.
+        """
         setting = [
             ask
             for ask in self.exchanges
@@ -171,7 +174,7 @@ class KnownThread:
         return [name for name in texts_in(last.request.params) if name != self.id]
 
     def ran_in_another_folder(self) -> bool:
-        """Return whether a turn of the thread, or of its source, asked for another folder."""
+        """Return whether a turn of the thread, or of its source, may have had another folder."""
         if self.is_fork and (self.source is None or self.source.ran_in_another_folder()):
             return True
         return any(
@@ -191,7 +194,7 @@ class KnownThreads:
         self.threads: dict[str, KnownThread] = {}
 
     def read_until(self, moment: Frame) -> dict[str, KnownThread]:
-        """Read up to and including a message; return the threads by id."""
+        """Read up to and including a message; return the threads known then, by id."""
         for frame in islice(self._trace.frames, self._read, None):
             if came_before(moment, frame):
                 break

@@ -23,7 +23,7 @@ PARAMS: Final = frozenset(
         "searchTerm",
     }
 )
-# Only the last cursors are remembered.
+# Cursors that are remembered; the oldest is dropped.
 MAX_OPEN: Final = 1000
 
 
@@ -42,7 +42,7 @@ class Page:
 
     @property
     def threads(self) -> Iterator[tuple[str, Member]]:
-        """Yield the ids of its threads with their members; threads without an id are skipped."""
+        """Yield the id and the member of each of its threads; threads without an id are skipped."""
         for index, thread in enumerate(arr(dig(self.answer.result, "data"))):
             thread_id = text(obj(thread).get("id"))
             if thread_id:
@@ -87,13 +87,13 @@ class Pages:
 
     @property
     def threads(self) -> Iterator[tuple[str, Member]]:
-        """Yield the threads of all pages."""
+        """Yield the id and the member of each thread on all pages."""
         for page in self.pages:
             yield from page.threads
 
     @property
     def is_specified(self) -> bool:
-        """Return whether the text defines these params: known names with values of their types.
+        """Return whether the specification defines these params: known names and types of values.
 
         Unknown sort keys and invalid page sizes are not specified.
         """
@@ -117,7 +117,7 @@ def _texts(value: Any) -> bool:
 
 
 class ListMonitor(Monitor):
-    """Monitor of the answers to thread/list on one connection."""
+    """Base of rules on the answers to thread/list on one connection."""
 
     def begin(self) -> None:
         """Set up the shared state; a rule with state of its own must call this too."""
@@ -125,10 +125,11 @@ class ListMonitor(Monitor):
         self._open: dict[tuple[str, str], Pages] = {}
 
     def pages(self, answer: Frame) -> Pages | None:
-        """Return the pages up to this answer.
+        """Return the pages up to this answer, and remember its cursor.
 
-        None for an error, a deliberately wrong request, or a cursor that no page gave for the same
-        other params: the text does not say what such a cursor leads to.
+        None for an error, a request that was wrong on purpose, an answer without a list, or a
+        cursor that no page gave for the same other params: the specification does not define such a
+        cursor.
         """
         request = self.conversation.request_of(answer)
         if request is None or request.deliberate or answer.kind is not Kind.RESPONSE:
@@ -146,12 +147,12 @@ class ListMonitor(Monitor):
         return pages
 
     def page(self, answer: Frame) -> Page | None:
-        """Return the last page up to this answer."""
+        """Return the page in an answer and remember its cursor; None as for `pages`."""
         pages = self.pages(answer)
         return pages.pages[-1] if pages is not None else None
 
     def page_before(self, request: Frame | None) -> Page | None:
-        """Return the page that gave the cursor of a request with the same other params."""
+        """Return the page that gave a request's cursor under the same other params, else None."""
         if request is None or request.deliberate:
             return None
         cursor, words = _query(request)
@@ -165,7 +166,7 @@ class ListMonitor(Monitor):
     def must_be_listed(self, thread: KnownThread, pages: Pages) -> bool:
         """Return whether a thread certainly belongs on these pages.
 
-        It was stored and unchanged meanwhile, and the filters keep it.
+        It was stored and did not change meanwhile, and it passes the filters.
         """
         first, last = pages.first, pages.last
         if (
@@ -188,7 +189,7 @@ def _query(request: Frame) -> tuple[Any, str]:
 
 
 def filters_keep(params: Mapping[str, Any], thread: KnownThread, moment: Frame) -> bool:
-    """Return whether the filters certainly keep a thread: each one matches its known fields.
+    """Return whether a thread certainly passes the filters: each one matches its known fields.
 
     With sourceKinds nothing is certain: no message shows the kind of a thread.
     """
@@ -202,9 +203,9 @@ def filters_keep(params: Mapping[str, Any], thread: KnownThread, moment: Frame) 
 
 
 def _in_title(term: str, thread: KnownThread, moment: Frame) -> bool:
-    """Return whether a term is certainly in the title, be that the name or the preview.
+    """Return whether a search term is certainly in the title of a thread.
 
-    The term must be in both, and in the preview as the server shows it.
+    The title may be the name or the preview, so the term must be in both.
     """
     names = thread.names_set(moment)
     previews = thread.previews[-1:]

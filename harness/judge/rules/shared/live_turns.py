@@ -25,7 +25,7 @@ class LiveTurns:
     def views(self, frame: Frame) -> list[Conversation]:
         """Return the views of all connections up to `frame`, a frame of the own connection.
 
-        Call it with one frame after the other: the views keep what was read.
+        Call it in the order of the frames: a view never goes back.
         """
         self._read_frames(frame, until=frame)
         return [self._own_view, *self._other_views.values()]

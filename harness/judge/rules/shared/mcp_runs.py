@@ -14,24 +14,24 @@ from harness.trace.surface.agent_mcp import Commands, Run
 
 CONFIG: Final = "config.toml"
 STDIO, HTTP = "stdio", "streamable_http"
-# Names as the text describes them; it does not say whether letters of other alphabets count.
+# Names as the specification describes them; whether other alphabets count is not said.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _BEARER: Final = "bearer_token_env_var"
 _ENTRY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
 class CommandRule(Monitor):
-    """Base of rules on the runs of a play."""
+    """Base of rules on the `agent mcp` runs of a play."""
 
     def begin(self) -> None:
-        """Keep the view of this surface."""
+        """Set up `commands`, the view of the runs."""
         self.commands = cast("Commands", self.conversation)
 
     def configured_servers(self, run: Run) -> dict[str, dict[str, Any]]:
-        """Return the tables of the servers that were configured right before a run.
+        """Return the tables of the servers that were configured right before a run, by name.
 
-        A table of another form that no earlier run wrote may not count as a server: the text does
-        not say which other forms are read.
+        Without tables that no earlier run added and whose transport has no type: the specification
+        does not say which other forms are read.
         """
         added = {
             earlier_run.words.name
@@ -46,7 +46,10 @@ class CommandRule(Monitor):
         }
 
     def ended_run(self, frame: Frame) -> Run | None:
-        """Return the run that exited by itself with this frame, without another run in parallel."""
+        """Return the run that exited by itself with this frame.
+
+        None if the frame ends no run, the harness ended it, or another run was in parallel.
+        """
         run = self.commands.run_of(frame)
         if run is None or run.end is not frame or not run.ran_alone or was_cut_off(run):
             return None
@@ -60,7 +63,10 @@ def was_cut_off(run: Run) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """State of config.toml at a message: `data` is None if it is not TOML, {} if it is missing."""
+    """State of config.toml at a message.
+
+    `data` is None if the file is not TOML, {} if it is missing.
+    """
 
     field: Member
     data: Mapping[str, Any] | None
@@ -107,14 +113,17 @@ def config_after(run: Run) -> Config:
 def value_of(table: Mapping[str, Any], key: str) -> Any:
     """Return a member of a server's transport, or of its table if the transport lacks it.
 
-    Only the rule on the form of transport judges its position.
+    None if both lack it. A rule of its own judges in which of the two it is.
     """
     transport = obj(table.get("transport"))
     return transport[key] if key in transport else table.get(key)
 
 
 def kind_of(table: Mapping[str, Any]) -> str:
-    """Return the kind of a server: its transport's type, else derived from its members."""
+    """Return "stdio" or "streamable_http", or another type of transport; "" if it is unknown.
+
+    Without a type, the kind is derived from the members of the table.
+    """
     kind = text(obj(table.get("transport")).get("type"))
     if kind:
         return kind
@@ -135,7 +144,7 @@ def normalize_table(table: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A run of `mcp add` as the text describes it: a new name, and one of its two forms."""
+    """A run of `mcp add` as the specification describes it: a new name in one of two forms."""
 
     run: Run
     name: str
@@ -146,12 +155,12 @@ class Addition:
 
     @property
     def kind(self) -> str:
-        """Return the kind of server that it adds."""
+        """Return the kind of server that it adds: "stdio" if it has a command, else HTTP."""
         return STDIO if self.command else HTTP
 
 
 def parse_addition(run: Run) -> Addition | None:
-    """Return the server that a run adds, None if the text does not describe it.
+    """Return the server that a run adds, None if the specification does not describe such a run.
 
     Not described: an invalid or existing name, both forms at once, an option of the other form, a
     variable that is not KEY=VALUE, a file that was not TOML before.
@@ -174,7 +183,7 @@ def parse_addition(run: Run) -> Addition | None:
 
 
 def nonempty_lines(output: str) -> list[str]:
-    """Return the nonempty lines, without control sequences for colours."""
+    """Return the nonempty lines of an output, without control sequences for colours."""
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
     return [line for line in plain.splitlines() if line.strip()]
 
@@ -185,7 +194,7 @@ def has_name(line: str, name: str) -> bool:
 
 
 def printed_members(run: Run) -> tuple[Member, ...]:
-    """Return the output of a run as members of its end: standard output first."""
+    """Return stdout and stderr of a run as members of its last frame, () if it has not ended."""
     if run.end is None:
         return ()
     return (root_member(run.end, "stdout"), root_member(run.end, "stderr"))

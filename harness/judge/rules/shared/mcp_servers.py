@@ -1,7 +1,6 @@
-"""MCP servers of a trace for rules: configuration, starts, requests and answers.
+"""MCP servers that the harness plays: their configuration, starts, requests and answers.
 
-They come from the marks of the servers that the harness plays (trace.mcp_marks), on every surface
-where an agent runs turns.
+They come from the marks of these servers, on every surface where an agent runs turns.
 """
 
 import json
@@ -22,7 +21,7 @@ from harness.trace.order import marked_before
 from harness.trace.surface.base import Topic
 from harness.trace.trace import Mark, Trace
 
-# The ends of turns, and the ends of items, on both surfaces.
+# The ends of turns and of items, in sessions and in `agent exec`.
 TURN_ENDS: tuple[Topic, ...] = (
     ("method", "turn/completed"),
     ("event", "turn.completed"),
@@ -43,17 +42,17 @@ class ToolCall:
 
     @property
     def server(self) -> str:
-        """Return the server that it names."""
+        """Return the name of the tool's server."""
         return text(self.item.get("server"))
 
     @property
     def tool(self) -> str:
-        """Return the tool that it names."""
+        """Return the name of the tool."""
         return text(self.item.get("tool"))
 
     @property
     def subject(self) -> str:
-        """Return its name in findings; ids are no part of the items of `agent exec`."""
+        """Return the call's name in findings; items of `agent exec` need no id."""
         item_id = text(self.item.get("id"))
         return f"{self.tool} of {self.server}" + (f", item {item_id}" if item_id else "")
 
@@ -65,7 +64,10 @@ class ToolCall:
 
 @dataclass(slots=True)
 class ServerNotes:
-    """Notes on the servers of a play before a message."""
+    """MCP servers that the harness plays, by name, and their traffic up to a message.
+
+    `answers` are keyed by the numbers of their requests.
+    """
 
     servers: dict[str, McpConfigured] = field(default_factory=dict[str, McpConfigured])
     starts: list[McpStarted] = field(default_factory=list[McpStarted])
@@ -73,7 +75,7 @@ class ServerNotes:
     answers: dict[int, McpAnswer] = field(default_factory=dict[int, McpAnswer])
 
     def calls(self, server: str, tool: str) -> list[McpRequest]:
-        """Return the calls of a tool that a server got over its transport and did not reject."""
+        """Return the calls of a tool that its server got over its transport and did not reject."""
         way = self.servers[server].transport
         return [
             request
@@ -84,7 +86,7 @@ class ServerNotes:
         ]
 
     def has(self, call: ToolCall) -> bool:
-        """Return whether the tool that an item names is one of the play.
+        """Return whether the harness plays the tool that an item names.
 
         An agent may show servers and tools by longer names; those are not judged.
         """
@@ -98,7 +100,7 @@ def marks_before(trace: Trace, frame: Frame | None, body: type[B]) -> Iterator[M
 
 
 def configured_in(trace: Trace) -> Iterator[McpConfigured]:
-    """Yield the servers of a play; they are at the beginning of its trace."""
+    """Yield the MCP servers that the harness plays; their marks begin the trace."""
     for mark in trace.marks:
         if trace.frames and not marked_before(mark, trace.frames[0]):
             return
@@ -107,19 +109,19 @@ def configured_in(trace: Trace) -> Iterator[McpConfigured]:
 
 
 def turn_completed(end: Frame) -> bool:
-    """Return whether the end of a turn says that the turn was completed."""
+    """Return whether the message that ends a turn reports it as completed."""
     if end.kind is Kind.NOTIFICATION:
         return is_completed(end)
     return text(obj(end.json).get("type")) == "turn.completed"
 
 
 class ServerRule(Monitor):
-    """Base of rules over the servers of a play; nothing is judged if the harness plays none."""
+    """Base of rules on the MCP servers that the harness plays."""
 
     once = True
 
     def notes_before(self, frame: Frame | None) -> ServerNotes | None:
-        """Return the notes before a message, or all; None if no server is played."""
+        """Return the servers and their traffic before a message, or all; None without servers."""
         trace = self.trace
         configured = {mark_body.server: mark_body for mark_body in configured_in(trace)}
         if not configured:
@@ -132,7 +134,7 @@ class ServerRule(Monitor):
         )
 
     def call_in(self, frame: Frame) -> tuple[ToolCall, ServerNotes] | None:
-        """Return the completed tool call that a message shows, if the tool is one of the play."""
+        """Return the completed tool call that a message shows, None if the tool is not played."""
         item = item_in(frame) if frame.kind is Kind.NOTIFICATION else item_of_event(frame)
         if item.get("type") not in TOOL_CALL_TYPES or item.get("status") != "completed":
             return None
@@ -141,7 +143,7 @@ class ServerRule(Monitor):
 
 
 def arguments_of(call: McpRequest | McpToolCall) -> dict[str, Any] | None:
-    """Return the arguments of a call, None if they were not recorded."""
+    """Return the arguments of a call, None if they are not a JSON object."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The approval policy and the sandbox policy that apply to a turn.
 
-The text does not say how long an override lasts. So a turn without an override may be under the
-policy that its thread was opened with, or under any override of an earlier turn/start.
+The specification does not say how long an override lasts. So a turn without an override may be
+under the policy that its thread was opened with, or under any override of an earlier turn/start.
 """
 
 import json
@@ -23,7 +23,7 @@ _ANSWER_NAMES: Final = {POLICY: "approvalPolicy", SANDBOX: "sandbox"}
 
 
 class PolicyMonitor(ApprovalMonitor):
-    """Monitor of the policies that may apply to a turn of this client."""
+    """Base of rules on the policies that may apply to a turn of this client."""
 
     def begin(self) -> None:
         """Set up the shared state; a rule with state of its own must call this too."""
@@ -64,13 +64,17 @@ class PolicyMonitor(ApprovalMonitor):
         return frozenset(text(obj(policy).get("type")) for policy in self._in_force(turn, SANDBOX))
 
     def is_under(self, turn: TurnView | None, policy: str) -> bool:
-        """Return whether only this approval policy can apply to a turn that was seen to begin."""
+        """Return whether this approval policy is the only one that can apply to a turn.
+
+        False if the client may have missed the beginning of the turn, or the trace has other
+        clients.
+        """
         if turn is None or not began_here(self.conversation, turn) or not self.has_one_client():
             return False
         return self.policies(turn) == frozenset({policy})
 
     def clauses(self, turn: TurnView, clause: str) -> tuple[str, ...]:
-        """Return the requirement of the policy, and that of the override if the turn has one."""
+        """Return `clause`, and the requirement on overrides if the turn/start has a policy."""
         overridden = turn.request is not None and POLICY in obj(turn.request.params)
         return (clause, "turn-start.approval-policy") if overridden else (clause,)
 
@@ -87,7 +91,7 @@ class PolicyMonitor(ApprovalMonitor):
         if own is not None:
             later = (value for frame, value in overrides if came_before(turn.request, frame))
             return [own, *later]
-        # A resume within the turn may tell of the settings for later turns.
+        # The answer to a resume within the turn may show the settings of later turns.
         answers = thread.opening_answers
         before = [answer for answer in answers if came_before(answer, turn.request)]
         applying = [*before[-1:], *answers[len(before) :]]

@@ -1,4 +1,4 @@
-"""Output of a command, predicted from its text alone.
+"""Output of a command, predicted from the command line alone.
 
 Supported are `echo`, `printf`, `seq`, loops over plain words, commands that print nothing, and
 redirections to files. Anything else makes the output uncertain.
@@ -50,17 +50,17 @@ class Output:
 
     @property
     def stdout_lines(self) -> Counter[str]:
-        """Return the lines of standard output."""
+        """Return the lines of standard output, counted."""
         return count_lines(self.stdout)
 
     @property
     def stderr_lines(self) -> Counter[str]:
-        """Return the lines of standard error."""
+        """Return the lines of standard error, counted."""
         return count_lines(self.stderr)
 
     @property
     def lines(self) -> Counter[str]:
-        """Return the lines of both streams."""
+        """Return the lines of both streams, counted."""
         return self.stdout_lines + self.stderr_lines
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Output:
 
 
 def count_lines(output: str) -> Counter[str]:
-    """Count the stripped lines of an output."""
+    """Return how often each stripped, nonempty line is in an output."""
     return Counter(line.strip() for line in re.split(r"\r?\n|\r", output) if line.strip())
 
 
@@ -149,7 +149,7 @@ def _statements(script: str) -> list[tuple[str, str]]:
 
 
 def _writes(statement: str) -> tuple[int, bytes]:
-    """Return the stream that a statement writes to, and its output."""
+    """Return the stream that a statement writes to (0 stdout, 1 stderr), and its output."""
     number, command = 0, statement
     if _TO_ERROR.search(command):
         number, command = 1, _TO_ERROR.sub("", command).rstrip()

@@ -1,4 +1,4 @@
-"""Base of rules over the events of one process.
+"""Base of rules on the events of one `agent exec` process.
 
 A mark of a model call names no process: it belongs to the only one that ran then, if any.
 """
@@ -17,7 +17,7 @@ B = TypeVar("B", ModelCall, ModelEnd)
 
 
 class StreamRule(Monitor):
-    """Base of rules over the events of one process."""
+    """Base of rules on the events that one `agent exec` process writes."""
 
     @property
     def stream(self) -> Stream:
@@ -48,7 +48,7 @@ def item_type(frame: Frame) -> str:
 def item_subject(stream: Stream, frame: Frame) -> str:
     """Name the item of an event by its id, or by the number of its event.
 
-    The text has no ids, so an item may lack one.
+    The specification has no ids, so an item may lack one.
     """
     item_id = item_of(frame).get("id")
     kind = item_type(frame) or "item"
@@ -63,7 +63,7 @@ def member(frame: Frame, *path: str | int) -> Member:
 
 
 def turn_request_of(trace: Trace, connection: str) -> TurnRequested | None:
-    """Return the request to a process, None if it was not recorded."""
+    """Return the turn that a process was started for, None if it was not recorded."""
     requests = (mark.body for mark in trace.marks_of(TurnRequested))
     return next((request for request in requests if request.connection == connection), None)
 

@@ -17,10 +17,10 @@ CALLS: Final = ("run", "runStreamed")
 
 
 class SdkRule(Monitor):
-    """Base of rules on the turns of a play: `judge_turn` is called at the end of each."""
+    """Base of rules on SDK turns; `judge_turn` is called at the end of each."""
 
     def begin(self) -> None:
-        """Keep the view of this surface."""
+        """Set up `calls`, the view of the turns."""
         self.calls = cast("Calls", self.conversation)
 
     @listen(*(("over", call) for call in CALLS))
@@ -45,7 +45,7 @@ def turn_option(call: Call, name: str) -> Any:
 
 
 def agent_start(call: Call) -> Member | None:
-    """Return the start of the agent, None if it was not started."""
+    """Return the start of the agent as a member, None if it was not started."""
     return root_member(call.starts[0], "started") if call.starts else None
 
 
@@ -60,7 +60,7 @@ def env(call: Call) -> dict[str, Any]:
 
 
 def reached_agent(call: Call, value: str) -> bool:
-    """Return whether a text is part of the arguments, environment, input or folder of the agent."""
+    """Return whether a string is in the agent's arguments, environment or input, or its folder."""
     started = _start_of(call)
     texts = [*argv(call), *map(text, env(call).values()), text(started.get("stdin"))]
     return any(value in sent_text for sent_text in texts) or value == started.get("cwd")
@@ -117,12 +117,15 @@ def model_ends(trace: Trace, calls: Calls, call: Call) -> list[ModelEnd]:
 
 
 def was_aborted(call: Call) -> bool:
-    """Return whether the signal was aborted."""
+    """Return whether the play aborted the signal of the turn."""
     return bool(text(obj(call.request.json).get("abort")))
 
 
 def includes(value: Any, expected: Any) -> bool:
-    """Return whether a value has all members of another one; extra members are ignored."""
+    """Return whether a value has all members of `expected`; extra members are ignored.
+
+    Lists must have the same length.
+    """
     if isinstance(expected, dict):
         members = cast("dict[str, Any]", expected)
         return isinstance(value, dict) and all(

@@ -1,4 +1,4 @@
-"""The session's report of a turn that was played twice, for rules of agreement."""
+"""Report of the session on a turn that was also played on another surface."""
 
 from collections import Counter
 from typing import Final
@@ -13,16 +13,16 @@ _NOT_COMPARED: Final = ("todo_list", "error", "reasoning")
 
 
 def session_report(trace: Trace, turn: str) -> SessionReport | None:
-    """Return the session's report of this turn of the scenario, None if there is none."""
+    """Return the session's report of the turn with this name, None if there is none."""
     reports = (mark.body for mark in trace.marks_of(SessionReport))
     return next((report for report in reports if report.turn == turn), None)
 
 
 def compared_item_types() -> set[str]:
-    """Return the item types that are counted; messages are compared by their texts."""
+    """Return the item types that are compared by number; messages are compared by their texts."""
     return {*exec_events().items} - {*_NOT_COMPARED, MESSAGE}
 
 
 def format_counts(counted: Counter[str]) -> str:
-    """Format the number of items of each type."""
+    """Return counts as text, sorted by type: `1 command_execution, 2 file_change`, or `none`."""
     return ", ".join(f"{count} {kind}" for kind, count in sorted(counted.items())) or "none"

@@ -1,7 +1,7 @@
-"""Skills on disk, as far as the harness wrote them, and where a server looks for them.
+"""Skills that the harness wrote to disk, and the folders where a server looks for them.
 
-The text does not mention front matter, but the shipping server requires it, so scenarios write
-both. A property of a file is certain if all parts of the file agree on it.
+The specification does not mention front matter, but the shipping server requires it, so scenarios
+write front matter and headings. A property of a file is certain if both agree on it.
 """
 
 import contextlib
@@ -33,8 +33,8 @@ class SkillFile:
     """A SKILL.md that was written and still exists.
 
     `name` and `description` are "" if the parts of the file disagree. `is_complete` means that it
-    has everything that the text lists, `is_nameless` that it has neither a title heading nor
-    another name.
+    has everything that the specification lists, `is_nameless` that it has neither a title heading
+    nor another name.
     """
 
     path: str
@@ -89,7 +89,7 @@ class Disk:
         return root.removesuffix(f"/{self.place.agent}/skills") if self.place.agent else root
 
     def is_there(self, folder: str) -> bool:
-        """Return whether a folder certainly exists: the workspace, or one above a file."""
+        """Return whether a folder certainly exists: the workspace, or one with a written file."""
         above = f"{plain_folder(folder)}/"
         return same_folder(folder, self.place.cwd) or any(
             plain_folder(path).startswith(above) for path in self.files
@@ -102,8 +102,9 @@ class Disk:
     def user_roots(self) -> tuple[str, ...]:
         """Return the possible folders of the user's skills, () if the home is unknown.
 
-        The text has `~/.agent/skills`. The harness's home stands for `~` and, by a variable that
-        the text does not have, for `~/.agent`: a skill in both is certainly found.
+        The specification has `~/.agent/skills`. The harness's home stands for `~` and, by a
+        variable that the specification does not have, for `~/.agent`: a skill in both is certainly
+        found.
         """
         home = self.place.home
         return (f"{home}/skills", f"{home}/.agent/skills") if home else ()
@@ -127,12 +128,12 @@ def disk_before(trace: Trace, frame: Frame) -> Disk | None:
 
 
 def is_skill(path: str) -> bool:
-    """Return whether this is the path of a skill's own file."""
+    """Return whether a path names a SKILL.md."""
     return posixpath.basename(path) == SKILL_FILE
 
 
 def parse_skill(path: str, text: str | None) -> SkillFile:
-    """Return the certain properties of a SKILL.md."""
+    """Return the properties of a SKILL.md, as far as they are certain."""
     if text is None:
         return SkillFile(path, None, is_nameless=True)
     front, body = _parts(text)
@@ -164,7 +165,7 @@ def section_lines(text: str, name: str) -> Iterator[str]:
 
 
 def _parts(text: str) -> tuple[dict[str, str], str]:
-    """Return the members of the front matter, {} if there is none, and the rest of the text."""
+    """Return the members of the front matter, {} if there is none, and the text after it."""
     match = _FRONT.match(text)
     if match is None:
         return {}, text
@@ -173,7 +174,7 @@ def _parts(text: str) -> tuple[dict[str, str], str]:
 
 
 def _brief(body: str) -> str:
-    """Return the paragraph below the title as one line."""
+    """Return the paragraph below the title as one line, "" if there is none."""
     lines: list[str] = []
     titled = False
     for line in body.splitlines():

@@ -1,4 +1,4 @@
-"""Answers to skills/list, and their requests."""
+"""Requests and successful answers of skills/list."""
 
 import posixpath
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ class Listing:
 
     @property
     def requested_folders(self) -> list[str]:
-        """Return the requested working directories; [] stands for the session's."""
+        """Return the requested working directories; [] means the session's own."""
         return [text(path) for path in arr(obj(self.request.params).get("cwds"))]
 
     @property
@@ -81,7 +81,7 @@ class Listing:
         return [entry for entry in self.entries if same_folder(entry.cwd, cwd)]
 
     def entry(self, cwd: str) -> Entry | None:
-        """Return the entry that is certainly about a working directory, else None."""
+        """Return the only entry that can be about a working directory; None for no or several."""
         entries = self.entries_of(cwd) or [
             entry for entry in self.entries if may_be_same_folder(cwd, entry.cwd)
         ]
@@ -89,7 +89,7 @@ class Listing:
 
 
 def parse_listing(request: Frame | None, answer: Frame) -> Listing | None:
-    """Return the listing in an answer, None if it is not one."""
+    """Return the listing in an answer; None for an error or a request that was wrong on purpose."""
     if request is None or request.deliberate or answer.kind is not Kind.RESPONSE:
         return None
     elements = [obj(element) for element in arr(obj(answer.result).get("data"))]

@@ -25,7 +25,7 @@ class Setting:
 
 
 def settings_before(trace: Trace, frame: Frame) -> dict[str, Setting]:
-    """Return each path's last setting when a message was sent; later ones stand later."""
+    """Return each path's last setting that was sent before a message, in the order of sending."""
     exchanges = Exchanges(trace, frame)
     settings: dict[str, Setting] = {}
     for request in exchanges.requests(WRITE, before=frame):
@@ -42,7 +42,10 @@ def settings_before(trace: Trace, frame: Frame) -> dict[str, Setting]:
 
 
 def settings_at(trace: Trace, request: Frame, answer: Frame) -> dict[str, Setting]:
-    """Return each path's last setting when a request was sent, and until its answer."""
+    """Return each path's last setting when a request was sent.
+
+    Its `enabled` is None if the path was set again before the answer.
+    """
     later = settings_before(trace, answer)
     return {
         path: setting if later[path].request is setting.request else replace(setting, enabled=None)

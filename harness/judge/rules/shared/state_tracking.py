@@ -21,7 +21,8 @@ from harness.trace.views import ItemView, TurnView
 def state_after(machine: Machine, events: Iterable[str], state: str | None = None) -> str:
     """Return the state after these events, from the initial one if `state` is None.
 
-    An event without a row changes nothing; the rule that listens to it reports it.
+    An event that the machine does not allow changes nothing; the rule that listens to it reports
+    it.
     """
     current = machine.initial if state is None else state
     for event in events:
@@ -81,7 +82,7 @@ def status_ends(item_type: str) -> tuple[str, ...]:
 
 
 def status_after(turn_state: str, status: str) -> str:
-    """Return the status of a thread after a turn reached a state; unchanged without a row."""
+    """Return the status of a thread after its turn reached a state; by default unchanged."""
     machine, event = COUPLINGS[("turn", turn_state)]
     return state_after(MACHINES[machine], [event], status)
 
@@ -89,7 +90,7 @@ def status_after(turn_state: str, status: str) -> str:
 def needs_turn(status: str) -> bool | None:
     """Return whether a thread's status means that a turn is in progress.
 
-    None if the table has no row for the status.
+    None if the book says nothing about the status.
     """
     row = INVARIANTS.get(("thread-status", status))
     return None if row is None else RUNNING in row[1]

@@ -1,7 +1,7 @@
-"""Inputs of turn/start and turn/steer, and where they show up afterwards.
+"""Inputs of turn/start and turn/steer, and the later messages and model calls that show them.
 
-An input is recognised by the beginning of its first text. It can show up in userMessage items, and
-in the user's texts of calls to the scripted model.
+An input is recognised by the beginning of its first text. It can be in userMessage items, and in
+the user's texts of calls to the scripted model.
 """
 
 from abc import ABC, abstractmethod
@@ -51,7 +51,7 @@ class Steer:
 
 
 def steer_of(conversation: Conversation, answer: Frame) -> Steer | None:
-    """Return the turn/steer of an answer, None if it was malformed on purpose."""
+    """Return the turn/steer of an answer, None if it is unknown or was malformed on purpose."""
     request = conversation.request_of(answer)
     if request is None or request.deliberate:
         return None
@@ -61,7 +61,7 @@ def steer_of(conversation: Conversation, answer: Frame) -> Steer | None:
 
 
 def first_text(parts: Any) -> str:
-    """Return the beginning of the first text of an input or of a userMessage's content."""
+    """Return the beginning of the first text of an input or a userMessage's content, "" if none."""
     texts = [text(obj(part).get("text")) for part in arr(parts) if obj(part).get("type") == "text"]
     return texts[0].strip()[:BEGINNING] if texts else ""
 
@@ -150,11 +150,11 @@ class Inputs(Undisturbed, ABC):
         return None
 
     def on_missed_mark(self, mark: Mark[MarkBody]) -> None:
-        """Note that the model was called for another client."""
+        """Judge nothing in this trace: another client may have called the model."""
         self.uncertain = True
 
     def finish(self) -> Outcomes:
-        """Judge each steer whose input is distinguishable."""
+        """Judge each steer whose input differs from all others, unless the history is uncertain."""
         for steer in self.steers:
             matches = sum(steer.input_text in input_text for input_text in self._input_texts)
             if len(steer.input_text) >= MIN_TEXT_CHARACTERS and matches == 1 and not self.uncertain:

@@ -1,7 +1,7 @@
-"""The file of a thread, from messages and from looks at the disk, up to a moment.
+"""Storage of a thread in its file, as messages and the file checks of scenarios show it.
 
-Scenarios look at files in a step of their own, whose marks record the result. The files of a server
-on another machine cannot be seen, so a missing file alone proves nothing.
+A step of a scenario looks at a file, and its mark records the result. The files of a server on
+another machine cannot be seen, so a missing file alone proves nothing.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class ReportedPath:
 
 
 def exchanges_at(trace: Trace, mark: Mark[MarkBody]) -> Exchanges:
-    """Return the exchanges before a mark."""
+    """Return the requests and answers before a mark."""
     last = None
     for frame in trace.frames:
         if marked_before(mark, frame):
@@ -87,7 +87,7 @@ def reported_paths(exchanges: Exchanges) -> list[ReportedPath]:
 
 
 def storage_of(exchanges: Exchanges, thread_id: str) -> Storage | None:
-    """Return the present storage of a thread, None if it is uncertain.
+    """Return where a thread is stored after these exchanges, None if it is uncertain.
 
     Uncertain: a request to move it is unanswered, its notification is missing, or a request after
     archiving may have moved the file again.

@@ -1,4 +1,4 @@
-"""Comparison of a turn in a later answer with the live turn."""
+"""Comparison of a stored turn, as a later answer shows it, with the live turn."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -51,7 +51,7 @@ def stored_turns(answer: Frame) -> dict[str, Member]:
 
 
 def compare_turn(turn: TurnView, field: Member | None, answer: Frame) -> Violation | None:
-    """Return the violation if a turn in an answer differs from the live one.
+    """Return the violation if a turn in an answer differs from the live one, else None.
 
     `field` is the turn in the answer, None if it is missing. Compared are its status, the message
     of its error, and the texts of its user and agent messages, in order. A turn without items is
@@ -83,7 +83,7 @@ def compare_turn(turn: TurnView, field: Member | None, answer: Frame) -> Violati
 
 
 def compare_messages(turn: TurnView, field: Member) -> Violation | None:
-    """Return the violation if the stored messages of a turn differ from the live ones.
+    """Return the violation if the stored messages of a turn differ from the live ones, else None.
 
     An interrupted turn may lack some of the agent's text and have messages that only began. If an
     item id was reused, only the last item need be stored. The texts of a user message may be stored
@@ -157,7 +157,7 @@ def _is_same(message: Any, other: Any) -> bool:
 
 
 def _is_part_of(stored: list[Any], live: list[Any], open_items: int) -> bool:
-    """Return whether these are live messages in order, plus at most `open_items` others."""
+    """Return whether `stored` has live messages in order, plus at most `open_items` others."""
     rest = list(live)
     for message in stored:
         if message in rest:
@@ -172,7 +172,7 @@ def _is_part_of(stored: list[Any], live: list[Any], open_items: int) -> bool:
 def completed_items(turn: TurnView, *, last: bool = False) -> list[dict[str, Any]]:
     """Return the final items of a live turn in the order of completion.
 
-    An id that started again after its completion is another item; `last` keeps that one only.
+    An id that started again after its completion is another item; `last` keeps only the last one.
     """
     all_ends: list[Frame] = []
     for item in turn.items.values():

@@ -1,9 +1,9 @@
 """Followers of a thread, and the notifications to them, over all connections.
 
-The text says that a thread has subscribers and that a client can unsubscribe, but not who is
-subscribed. A client that started or resumed a thread certainly follows it until it leaves; so does
-one that forked it, if the answer shows the fork as loaded. Any other client may follow it. The text
-does not say who gets which notification either, so one on any connection is enough.
+The specification says that a thread has subscribers and that a client can unsubscribe, but not who
+is subscribed. A client that started or resumed a thread certainly follows it until it leaves; so
+does one that forked it, if the answer shows the fork as loaded. Any other client may follow it. It
+is not said who gets which notification either, so one on any connection is enough.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _ANEW: Final = ("restart", "kill")
 
 
 class Exchanges:
-    """Messages on all connections of a trace, up to a message if one is given.
+    """Messages on all connections of a trace, up to and including `until` if it is given.
 
     Built anew on each use: only rare requests need it. A rule that judges at a message passes that
     message, so that it gives the same result for a live stream and a stored trace.
@@ -53,9 +53,9 @@ class Exchanges:
                 yield frame
 
     def was_opened(self, thread_id: str, *methods: str, before: Frame) -> bool:
-        """Return whether some client opened a thread before a message, by one of some methods.
+        """Return whether some client opened a thread by one of `methods` before a message.
 
-        Without methods, by any that opens a thread.
+        Without methods, by any request that opens threads.
         """
         for request in self.requests(*(methods or OPENING_METHODS), before=before):
             answer = self.answer_of(request)
@@ -95,12 +95,12 @@ class Exchanges:
         return accepted
 
     def threads_named_in(self, notification: Frame) -> list[str]:
-        """Return the threads whose ids a message contains anywhere."""
+        """Return the opened threads whose ids are anywhere in a notification."""
         texts = set(_texts(notification.params))
         return [thread_id for thread_id in self.thread_ids() if thread_id in texts]
 
     def thread_ids(self) -> dict[str, None]:
-        """Return the ids of the threads that clients opened, in order."""
+        """Return the ids of the threads that clients opened, as keys in order."""
         answers = (self.answer_of(request) for request in self.requests(*OPENING_METHODS))
         thread_ids = [
             text(dig(answer.result, "thread", "id")) for answer in answers if answer is not None
@@ -124,7 +124,7 @@ def thread_of_request(request: Frame) -> str:
 def may_be_about(exchanges: Exchanges, notification: Frame, thread_id: str) -> bool:
     """Return whether a notification may be about a thread: it names that one, or no known one.
 
-    The payloads of some are not shown, so the id may be anywhere in it.
+    The payloads of some notifications are not specified, so the id may be anywhere in it.
     """
     named_id = text(obj(notification.params).get("threadId"))
     if named_id:
@@ -165,7 +165,7 @@ class Followers:
     `connections` opened the thread in the process that runs then, and have neither asked to leave
     it nor been ended since. `unbroken` means that the thread had a certain follower at every moment
     since it was first opened in that process. `disconnected` followed it and were ended by the
-    harness: the text does not say whether that ends a subscription.
+    harness: the specification does not say whether that ends a subscription.
     """
 
     connections: set[str] = field(default_factory=set[str])
@@ -194,9 +194,9 @@ def followers(exchanges: Exchanges, thread_id: str, message: Frame) -> Followers
 
 
 def keeps_following(exchanges: Exchanges, connection: str, thread_id: str, after: Frame) -> bool:
-    """Return whether a client follows a thread long enough to receive what is due after a message.
+    """Return whether a client follows a thread long enough to receive a message due after `after`.
 
-    That is until the end, or until one more of its requests is answered.
+    It does if it stays to the end, or if one more of its requests is answered before it leaves.
     """
     later = [
         request

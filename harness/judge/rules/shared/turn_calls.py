@@ -1,4 +1,4 @@
-"""Model calls by turn, for the rules that compare the two.
+"""Model calls by turn, for rules that compare calls with turns.
 
 The order between model calls and messages is known only if one caused the other. So a call is
 assigned to a turn only while no other turn runs and the trace has one thread.
@@ -27,8 +27,8 @@ MAKES_UNCERTAIN = methods_with("may-disturb-model-calls")
 class TurnCalls:
     """A turn/start with its params and the model calls of its turn; `turn_id` is the view's key.
 
-    `calls` has what each call asked for and `ends` how each ended. A call's end may be recorded
-    after the turn's end.
+    `ends` has the end of each call, which may be recorded after the turn's end. `unclear` means
+    that a call of another turn may be among `calls`, or one of its own missing.
     """
 
     request: Frame
@@ -50,7 +50,7 @@ def is_completed(end: Frame) -> bool:
 
 
 class Undisturbed(Monitor):
-    """Monitor of requests that make the turns of model calls, or the history, `uncertain`."""
+    """Base of rules on model calls; `uncertain` once a request may have disturbed them."""
 
     def begin(self) -> None:
         """Start without uncertainty."""
@@ -63,7 +63,7 @@ class Undisturbed(Monitor):
 
 
 class Calls(Undisturbed, ABC):
-    """Monitor of the model calls of each turn; a rule judges them in `on_turn_end`.
+    """Base of rules on the model calls of each turn, which they judge in `on_turn_end`.
 
     It is called once, when the turn has completed. A rule that also needs the ends of the calls, or
     messages that may come later, keeps the value until the trace has ended.
@@ -79,7 +79,7 @@ class Calls(Undisturbed, ABC):
         self.forget()
 
     def forget(self) -> None:
-        """Forget the calls of earlier turns: they are no longer certain."""
+        """Forget the calls of earlier turns, which are now uncertain; does nothing by default."""
 
     @abstractmethod
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterable[Outcome]:

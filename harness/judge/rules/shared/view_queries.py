@@ -33,8 +33,8 @@ DELTAS: Final = tuple(DELTA_ITEMS)
 def is_failure(answer: Frame) -> bool:
     """Return whether an answer reports failure.
 
-    The text does not show the form of a failure. So `result: null` with an `error`, or with any
-    other member that has a value, is a failure too.
+    The specification does not show the form of a failure. So `result: null` with an `error`, or
+    with any other member that has a value, is a failure too.
     """
     if answer.kind is Kind.ERROR:
         return True
@@ -68,8 +68,8 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
     """Return whether this client received all messages of the turn from the first one on.
 
     True if the client started the turn, or had opened the thread before `turn/started`. False if it
-    left the thread during the turn, or started the turn without following the thread: the text does
-    not say whether starting a turn subscribes.
+    left the thread during the turn, or started the turn without following the thread: it is not
+    specified whether starting a turn subscribes.
     """
     if turn is None:
         return False
@@ -176,8 +176,8 @@ def turn_in(frame: Frame) -> dict[str, Any]:
 def turn_ids_in_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
     """Yield the id of the turn in an answer to a request other than turn/start.
 
-    For example, the answer that begins a review contains a turn. The text does not say on which
-    thread such a turn is. The turns of turn/start are in the view.
+    For example, the answer that begins a review contains a turn. The specification does not say on
+    which thread such a turn is. The turns of turn/start are in the view.
     """
     request = conversation.request_of(frame)
     turn_id = text(turn_in(frame).get("id"))
@@ -220,7 +220,7 @@ def completed_on_unknown_thread(conversation: Conversation, turn: TurnView) -> F
 
 
 def describe_silence(trace: Trace, description: str = "none came") -> str:
-    """Return the text for a missing message: the time waited, and what was outstanding.
+    """Return the text for a missing message: the time waited, and the outstanding work.
 
     Both are in the mark `settled`; without it, return `description` alone.
     """
@@ -238,13 +238,13 @@ def describe_silence(trace: Trace, description: str = "none came") -> str:
 
 
 def connection_suffix(trace: Trace, frame: Frame) -> str:
-    """Name the connection for a finding; "" while a trace has one connection."""
+    """Return ` on connection <name>` for a finding, "" while the trace has one connection."""
     several = any(other.connection != frame.connection for other in trace.frames)
     return f" on connection {frame.connection}" if several else ""
 
 
 def item_in(frame: Frame) -> dict[str, Any]:
-    """Return the item object of an item event."""
+    """Return the item object of an item event, {} if it has none."""
     return obj(dig(frame.params, "item"))
 
 
@@ -255,12 +255,12 @@ def turn_id_of(frame: Frame) -> str:
 
 
 def same_folder(path: str, other: str) -> bool:
-    """Return whether two absolute paths name the same folder, judged by their text."""
+    """Return whether two absolute paths name the same folder, without a look at the disk."""
     return plain_folder(path) == plain_folder(other)
 
 
 def may_be_same_folder(path: str, other_path: str) -> bool:
-    """Return whether two paths may be the same folder, since a parent may be a symbolic link."""
+    """Return whether two paths end in the same name: a parent may be a symbolic link."""
     name, other = (
         posixpath.basename(plain_folder(path)),
         posixpath.basename(plain_folder(other_path)),
@@ -277,7 +277,7 @@ def plain_folder(path: str) -> str:
 
 
 def format_value(value: Any, limit: int = 120) -> str:
-    """Return a value as text for a finding."""
+    """Return a value as at most `limit` characters for a finding, "nothing" if it is missing."""
     if value is MISSING:
         return "nothing"
     line = repr(value)

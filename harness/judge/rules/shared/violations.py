@@ -1,6 +1,7 @@
 """Violations about members of messages: the JSON path, the expected and the actual value.
 
-A rule about a member makes its violations here, so that reports can show the wire line around it.
+A rule about a member builds its violations with these functions, so that reports can show the wire
+line around it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -73,7 +74,7 @@ def root_member(frame: Frame, *path: str | int) -> Member:
 
 
 def refusal_member(answer: Frame) -> Member:
-    """Return the member that reports the failure of an answer: `error`, or the message."""
+    """Return the `error` of an answer, or the whole message if it has none."""
     return Member(answer, () if answer.error is MISSING else ("error",))
 
 
@@ -89,7 +90,7 @@ def wrong(
 ) -> Violation:
     """Return the violation of a wrong member; `expected` describes the right value.
 
-    `also` are the members that this follows from; they are named and shown too.
+    `also` are the members from which that value follows; they are named and shown too.
     """
     members = tuple(also)
     return Violation(
@@ -112,7 +113,7 @@ def unexpected_member(
     level: Level | None = None,
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """Return the violation of an unexpected member; `expected` describes the expectation."""
+    """Return the violation of an unexpected member; `expected` is shown without its path."""
     return Violation(
         subject, frames, expected, str(field), level, clauses=clauses, places=(field.place,)
     )

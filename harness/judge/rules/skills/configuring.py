@@ -26,7 +26,7 @@ from harness.trace.order import came_before, marked_before
 class ConfigReply(Monitor):
     """Judges that a successful skills/config/write is answered with an empty object.
 
-    The text does not forbid extra members: they are recorded as INFO.
+    The specification does not forbid extra members: they are recorded as INFO.
     """
 
     @on_answer(WRITE)
@@ -79,9 +79,9 @@ def _judge_enabled(
 class ConfigApplies(_Enabled):
     """Judges `enabled` of a skill that a skills/config/write named, in the next forced listing.
 
-    The write was accepted before the listing was requested. Left open: whether a disabled skill is
-    listed, skills that the harness did not write or whose name is not unique for the directory,
-    overlapping requests, and the state after a restart.
+    That is a skills/list with forceReload, requested after the write was accepted. Left open:
+    whether a disabled skill is listed, skills that the harness did not write or whose name is not
+    unique for the directory, overlapping requests, and the state after a restart.
     """
 
 
@@ -92,10 +92,10 @@ class ConfigApplies(_Enabled):
     needs=("skills",),
 )
 class ConfigLasts(_Enabled):
-    """Judges the same after a restart of the server over the same home.
+    """Judges `enabled` of a skill that a skills/config/write named before the server was restarted.
 
-    `enabled` is part of the configuration, which is not limited to one process; the text does not
-    say how it is stored: SHOULD.
+    The new server has the same home. `enabled` is part of the configuration, which is not limited
+    to one process; the specification does not say how it is stored: SHOULD.
     """
 
     after_restart = True
@@ -110,9 +110,9 @@ class ConfigLasts(_Enabled):
 class OneSkill(ForcedListings):
     """Judges `enabled` of the skills that no skills/config/write named between two listings.
 
-    Two forced listings of the same directory, with a request between them that named another path,
-    perhaps of a skill with the same name. That nothing else changes follows from the path: SHOULD.
-    Left open: the effect of other files that were written meanwhile.
+    Compared are two listings of the same directory with forceReload, with a request between them
+    that named another path, perhaps of a skill with the same name. That nothing else changes
+    follows from the path: SHOULD. Left open: the effect of other files that were written meanwhile.
     """
 
     def judge_entry(

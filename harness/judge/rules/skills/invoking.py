@@ -1,7 +1,7 @@
 """Rules on skills and apps in the input of a turn: `$name` in a text, and an item beside it.
 
-The text does not say how a skill reaches the model: its words, or the path of its file for the
-model to read, anywhere in the call.
+The specification does not say how a skill reaches the model, so its words, or the path of its file
+for the model to read, may be anywhere in the call.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -130,7 +130,7 @@ class _Listings:
                 yield _KnownSkill(file, disk)
 
     def _folder(self, request: Frame) -> str:
-        """Return the folder of a thread that never asked for another one, else ""."""
+        """Return the folder of a request's thread, "" if it is unknown or may have changed."""
         thread = self._conversation.threads.get(text(obj(request.params).get("threadId")))
         if thread is None or thread.reply is None:
             return ""
@@ -184,10 +184,11 @@ class _SkillCalls(Calls):
 class Invoked(_SkillCalls):
     """Judges that a model call of a turn has the instructions of a skill, or the path of its file.
 
-    For a skill whose name stands after a dollar sign in the text, with a skill item beside it. The
-    text does not say what a call contains: SHOULD. Left open: skills that the harness did not
-    write, that the last listing of the thread's directory did not show as enabled, or whose name is
-    not unique; turns without a call, that were cut off, or that overlapped with others.
+    Judged for a skill whose name stands after a dollar sign in an input text, with a skill item
+    beside it. The specification does not say what a call contains: SHOULD. Left open: skills that
+    the harness did not write, that the last listing of the thread's directory did not show as
+    enabled, or whose name is not unique; turns without a call, that were cut off, or that
+    overlapped with others.
     """
 
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
@@ -209,9 +210,9 @@ class Invoked(_SkillCalls):
 class FoundByName(_SkillCalls):
     """Records whether a model call of a turn has any line of a skill's file, or the file's path.
 
-    For a skill whose name stands after a dollar sign in the text, without a skill item: then the
-    model tries to find it. The text does not say how, and a tool to find skills by name may do:
-    INFO. Left open: as for `skills.invoked`.
+    Recorded for a skill whose name stands after a dollar sign in an input text, without a skill
+    item: then the model tries to find it. The specification does not say how, and a tool to find
+    skills by name may do: INFO. Left open: as for `skills.invoked`.
     """
 
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
@@ -248,7 +249,7 @@ class _PlainStart(Monitor):
     def judge_accepted(
         self, request: Frame, frame: Frame, index: int, reason: str
     ) -> Iterator[Outcome]:
-        """Judge that the request was not rejected; `index` is the index of the item."""
+        """Judge that the request was not rejected; a finding shows the input item at `index`."""
         subject, frames = request_subject(request), (request, frame)
         if not is_failure(frame):
             yield Witness(subject, frames)
@@ -267,10 +268,10 @@ class _PlainStart(Monitor):
 class InvocationTaken(_PlainStart):
     """Judges the answer to a turn/start whose input has a skill's name and a skill item.
 
-    The name stands after a dollar sign in a text, and the item has the path of a skill that the
-    harness wrote, and that the last listing of the thread's directory showed as enabled. Left open:
-    threads with a turn in progress, with requests other than turns, or with several clients, and
-    requests with further params.
+    The name stands after a dollar sign in an input text, and the item has the path of a skill that
+    the harness wrote, and that the last listing of the thread's directory showed as enabled. Left
+    open: threads with a turn in progress, with requests other than turns, or with several clients,
+    and requests with further params.
     """
 
     def begin(self) -> None:
@@ -311,9 +312,9 @@ class InvocationTaken(_PlainStart):
 class MentionTaken(_PlainStart):
     """Judges the answer to a turn/start whose input has an app's slug and a mention item.
 
-    The slug stands after a dollar sign in a text, and the path of the item is `app://` and an id.
-    The existing apps are not shown, and an unknown one may be rejected: SHOULD. Left open: input
-    with other items, and threads as for `skills.invocation-taken`.
+    The slug stands after a dollar sign in an input text, and the path of the item is `app://` and
+    an id. The existing apps are not shown, and an unknown one may be rejected: SHOULD. Left open:
+    input with other items, and threads as for `skills.invocation-taken`.
     """
 
     @on_answer("turn/start")

@@ -75,8 +75,8 @@ def _wrong(listing: Listing) -> Iterator[Outcome]:
 class SessionDirectory(Monitor):
     """Judges a skills/list without `cwds`, or with an empty list, once there is a thread.
 
-    There is exactly one entry. The text does not say what a session is: it may be the server or any
-    thread, so an entry of a directory other than that of the server's process or of a thread is
+    There is exactly one entry. The specification does not define a session: it may be the server or
+    any thread, so an entry of a directory other than that of the server's process or of a thread is
     SHOULD, and so are several entries while threads have several directories. Left open: listings
     before the first thread, and after a turn in another directory.
     """
@@ -112,7 +112,10 @@ class SessionDirectory(Monitor):
         return [wrong(listing.subject, listing.frames, field, expected, level=Level.SHOULD)]
 
     def _known_directories(self, request: Frame) -> set[str]:
-        """Return the directories of the server and the threads, empty if there is no thread."""
+        """Return the directories of the server and the threads.
+
+        Empty if there is no thread, or a turn/start has named another directory.
+        """
         exchanges = Exchanges(self.trace, request)
         moved = any("cwd" in obj(frame.params) for frame in exchanges.requests("turn/start"))
         answers = [exchanges.answer_of(frame) for frame in exchanges.requests(*OPENING_METHODS)]

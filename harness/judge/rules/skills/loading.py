@@ -1,7 +1,7 @@
 """Rules on skills that cannot be loaded: their errors, and the rest of the listing.
 
-The text does not say when a skill cannot be loaded. It is certain for a SKILL.md without a name:
-without a heading and front matter, or not even a text.
+The specification does not say when a skill cannot be loaded. It is certain for a SKILL.md without a
+name: it has no heading and no front matter, or is not text.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -67,11 +67,11 @@ class ListedDespiteErrors(Monitor):
     needs=("skills",),
 )
 class ErrorTold(ForcedListings):
-    """Judges the errors of a forced listing's entry whose project has a SKILL.md without a name.
+    """Judges the errors of an entry whose project has a SKILL.md without a name.
 
-    If the entry has no skill that is named like the folder of that file, there should be an error.
-    The text does not say what counts as one: SHOULD for an empty file; INFO for any other, which a
-    server may read as a skill with some other name.
+    Judged in listings with forceReload: if the entry has no skill that is named like the folder of
+    that file, there should be an error. The specification does not say what counts as one: SHOULD
+    for an empty file; INFO for any other, which a server may read as a skill with some other name.
     """
 
     def judge_entry(
@@ -102,9 +102,9 @@ class ErrorTold(ForcedListings):
 class ErrorsOfOwnEntry(ForcedListings):
     """Judges that no entry has an error with the path of a file of another project.
 
-    For files without a name in projects that are neither above nor below each other. And an entry
-    without skills, of an existing folder without files of the harness, should have no errors:
-    SHOULD, since the server may have broken skills of its own.
+    Judged for each SKILL.md without a name, in projects that are neither above nor below each
+    other. Also, an entry without skills, of an existing folder without files of the harness, should
+    have no errors: SHOULD, since the server may have broken skills of its own.
     """
 
     def judge_entry(

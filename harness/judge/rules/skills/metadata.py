@@ -29,9 +29,9 @@ _COLOUR: Final = re.compile(r"#[0-9A-Fa-f]{6}")
 class IconNames(Monitor):
     """Judges iconSmall and iconLarge of every listed skill, including the server's own.
 
-    Each is the name of a file, not an absolute path or an address: SHOULD, since the text says
-    "file name" without excluding a path. INFO for a relative path, which may count as the name of a
-    file in a folder.
+    Each is the name of a file, not an absolute path or an address: SHOULD, since the specification
+    says "file name" without excluding a path. INFO for a relative path, which may count as the name
+    of a file in a folder.
     """
 
     @on_answer(LIST)
@@ -61,11 +61,11 @@ def _judge_icon_name(subject: str, frames: tuple[Frame, ...], field: Member, ico
     needs=("skills",),
 )
 class Description(ForcedListings):
-    """Judges the description of a skill in a forced listing.
+    """Judges the description of a skill in a listing with forceReload.
 
-    It should be that of its SKILL.md, or its beginning: the text calls both a brief description and
-    does not say that they are the same. For files whose front matter agrees with the paragraph
-    below the heading, and whose name is unique for the directory.
+    It should be that of its SKILL.md, or its beginning: the specification calls both a brief
+    description and does not say that they are the same. Judged for files whose front matter agrees
+    with the paragraph below the heading, and whose name is unique for the directory.
     """
 
     def judge_entry(
@@ -103,8 +103,8 @@ class Companions(ForcedListings):
     """Judges the interface of a skill that has `icon.svg`, `icon-large.svg` or a config.toml.
 
     An existing icon is named. A shown colour is one of config.toml, if that has any; its keys are
-    not shown, so that none need be shown. The text does not say outright that the files define the
-    interface: SHOULD. Otherwise as for descriptions.
+    not specified, so that none need be shown. The specification does not say outright that the
+    files define the interface: SHOULD. Otherwise as for skills.description-from-file.
     """
 
     def judge_entry(

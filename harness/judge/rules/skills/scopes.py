@@ -1,7 +1,7 @@
 """Rules on the sources of skills: the project, the user, further folders, and a cache.
 
 Any other skill in a listing is the server's own. Nothing is judged after commands or file changes
-of the model; the text does not say that a disabled skill is listed.
+of the model; the specification does not say that a disabled skill is listed.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -33,8 +33,9 @@ from harness.trace.order import came_before
 class ProjectListed(ForcedListings):
     """Judges that a skill in `{cwd}/.agent/skills` is in the entry of that directory.
 
-    The skill has a folder of its own name with a SKILL.md that has everything that the text lists.
-    Judged in listings with forceReload. The name of `.agent` is that of the target's profile.
+    The skill has a folder of its own name with a SKILL.md that has everything that the
+    specification lists. Judged in listings with forceReload. The name of `.agent` is that of the
+    target's profile.
     """
 
     def judge_entry(
@@ -58,8 +59,8 @@ class UserListed(ForcedListings):
 
     That folder is `skills` in the home, and the harness sets its home in two ways: judged are
     skills that lie both in `skills` and in `.agent/skills` of it. That they apply to every
-    directory is derived: SHOULD if another entry has the skill. Otherwise as for a project's
-    skills.
+    directory is derived: SHOULD if another entry has the skill. Otherwise as for
+    skills.project-listed.
     """
 
     def judge_entry(
@@ -82,7 +83,7 @@ class UserListed(ForcedListings):
 class ExtraRoots(ForcedListings):
     """Judges that a skill in one of the extraUserRoots of a directory is in that directory's entry.
 
-    Such a root is scanned as the user's scope. Otherwise as for a project's skills.
+    Such a root is scanned as the user's scope. Otherwise as for skills.project-listed.
     """
 
     def judge_entry(
@@ -104,9 +105,9 @@ class ExtraRoots(ForcedListings):
 class OwnDirectory(ForcedListings):
     """Judges that the skills of a project, and of extra roots, are in no other entry.
 
-    For skills whose name the harness wrote nowhere else, in entries of directories that are neither
-    above nor below the skill's own: which skills of each other those list is open. Otherwise as for
-    a project's skills.
+    Judged for skills whose name the harness wrote nowhere else, in entries of directories that are
+    neither above nor below the skill's own, since related directories may list each other's skills.
+    Otherwise as for skills.project-listed.
     """
 
     def judge_entry(
@@ -148,9 +149,9 @@ class OwnDirectory(ForcedListings):
 class ReloadRescans(ForcedListings):
     """Judges a listing with forceReload for skills that changed since an earlier listing.
 
-    A new one is listed, a removed one is not, and a changed one has its new description. For the
-    skills of a project whose name the harness wrote nowhere else, and whose file an earlier listing
-    of the same directory could have seen otherwise.
+    A new one is listed, a removed one is not, and a changed one has its new description. Judged for
+    the skills of a project whose name the harness wrote nowhere else, and whose file an earlier
+    listing of the same directory could have seen otherwise.
     """
 
     def judge_entry(

@@ -107,8 +107,8 @@ class StartedAnnounced(Monitor):
 class StartsIdle(Monitor):
     """Judges the status in the reply to thread/start ("Thread status": returned as idle).
 
-    Left open: the status in thread/started (the text is about the returned one), and a status of
-    another shape (shape.response).
+    Left open: the status in thread/started (the specification is about the returned one), and a
+    status of another shape (shape.response).
     """
 
     @on_answer("thread/start")
@@ -158,7 +158,7 @@ class StartWithoutParams(Monitor):
 
     @on_sent("thread/unsubscribe", "thread/archive")
     def on_thread_put_away(self, frame: Frame) -> Outcomes:
-        """Note that the server may accept more threads afterwards."""
+        """Report the rejections so far as SHOULD: the server may accept more threads from now."""
         yield from self._report_refusals(Level.SHOULD)
 
     @on_kind(Kind.RESPONSE)
@@ -259,7 +259,7 @@ class TimestampsSeconds(Monitor):
 
 
 def _why_not_seconds(time: float) -> tuple[str, Level] | None:
-    """Return why a number is not a time in Unix seconds, and the level of that."""
+    """Return the reason why a number is not Unix seconds, with its level; None if it may be."""
     if not isfinite(time):
         return "this is no time at all", Level.MUST
     if time >= MILLISECONDS_FROM:

@@ -1,7 +1,7 @@
 """Rules on archiving and restoring: the answers and the notifications.
 
-The text shows the params of thread/archived only; any other of these messages without a thread id
-may be about any thread.
+The specification shows the params of thread/archived only; any other of these messages without a
+thread id may be about any thread.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -30,7 +30,7 @@ UNARCHIVE: Final = "thread/unarchive"
 class ArchiveReply(Monitor):
     """Judges that a successful thread/archive is answered with an empty object.
 
-    The text does not forbid extra members: they are recorded as INFO.
+    The specification does not forbid extra members: they are recorded as INFO.
     """
 
     @on_answer(ARCHIVE)
@@ -76,10 +76,10 @@ class RestoredThread(Monitor):
 class ArchiveTold(AnnouncedRequests):
     """Judges, at the end of a quiescent trace, that thread/archive was followed by thread/archived.
 
-    For a thread that was started, resumed or forked in the trace, and was not archived before. A
-    notification on one connection is enough; which one, and whether it comes before the answer, is
-    open. SHOULD if no connected client followed the thread, INFO if all followers unsubscribed at
-    once.
+    Only for a thread that was started, resumed or forked in the trace, and was not archived before.
+    A notification on one connection is enough; which one, and whether it comes before the answer,
+    is open. SHOULD if no connected client followed the thread, INFO if all followers unsubscribed
+    at once.
     """
 
     notification = "thread/archived"
@@ -103,9 +103,9 @@ class ArchiveTold(AnnouncedRequests):
     needs=("archive",),
 )
 class UnarchiveTold(AnnouncedRequests):
-    """Judges, at the end of a quiescent trace, that thread/unarchive had its thread/unarchived.
+    """Judges, at the end of a quiescent trace, that thread/unarchive led to thread/unarchived.
 
-    For a thread that was archived in the trace. The payload is not shown: a message without a
+    Only for a thread that was archived in the trace. The payload is not shown: a message without a
     thread id may be about any thread. A notification on one connection is enough; which one, and
     whether it comes before the answer, is open. SHOULD if no connected client followed the thread,
     INFO if all followers unsubscribed at once.
@@ -126,10 +126,10 @@ class UnarchiveTold(AnnouncedRequests):
 
 
 def archived_before(exchanges: Exchanges, request: Frame, answer: Frame) -> bool | None:
-    """Return whether a request found its thread in the archive; None where that is not certain.
+    """Return whether a request found its thread in the archive, None if that is uncertain.
 
-    It is certain where the thread was opened within the trace, and every other request to archive
-    it or to take it out that was sent before the answer had been answered when this one was sent.
+    It is certain if the thread was opened in the trace, and every other request to archive or
+    restore it that was sent before the answer had been answered when this one was sent.
     """
     thread_id = thread_of_request(request)
     accepted = exchanges.accepted_before(request, answer, ARCHIVE, UNARCHIVE)

@@ -1,9 +1,8 @@
 """Rules on a thread that is resumed while a turn of it runs: no gap, and no repetition.
 
-Messages on one connection are ordered: what came before the answer is in the answer or was already
-sent, what comes after it is new. The text does not say so outright; it follows from the turn's
-items that thread/resume shows and from the single lifecycle of each item: all of these rules are
-SHOULD.
+The answer to thread/resume shows the turn as of that answer, so messages after it are new. The
+specification does not say so outright; it follows from the turn's items that thread/resume shows
+and from the single lifecycle of each item: all of these rules are SHOULD.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -66,7 +65,8 @@ class _Attaching(Monitor):
     def note_running_turns(self, frame: Frame, *, first: bool = False) -> None:
         """Note the turns in progress in the answer to a thread/resume.
 
-        The last answer counts, since the client may have left in between; or the `first` one.
+        If the client resumes a thread again, the later answer replaces the earlier one, unless
+        `first`.
         """
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
@@ -94,7 +94,7 @@ class _Attaching(Monitor):
             self.attached[thread_id, turn_id] = attached
 
     def attached_turn(self, frame: Frame) -> Attached | None:
-        """Return the turn of a notification if this client attached to it before."""
+        """Return the turn of a notification if this client attached to it before, else None."""
         if not self.attached:
             return None
         params = obj(frame.params)
@@ -102,7 +102,7 @@ class _Attaching(Monitor):
         return self.attached.get((text(params.get("threadId")), turn_id))
 
     def item_end_before(self, attached: Attached, item_id: str) -> Frame | None:
-        """Return the item/completed that any client had received before the thread/resume."""
+        """Return the item/completed that any client got before the thread/resume, or None."""
         for _, thread in self.live_turns.thread_views(attached.thread_id, attached.answer):
             turn = thread.turns.get(attached.turn_id)
             item = turn.items.get(item_id) if turn is not None else None
@@ -121,9 +121,9 @@ class _Attaching(Monitor):
 class NoDuplicate(_Attaching):
     """Judges that no item/started or item/completed comes for an item that was shown as finished.
 
-    Shown by the answer to thread/resume in the running turn, and certainly finished: some client
-    had received its item/completed before the request was sent, or its status says so. Left open:
-    items that may have ended while the request was in flight, and reused ids.
+    The answer to thread/resume shows it in the running turn, and it is certainly finished: some
+    client had received its item/completed before the request was sent, or its status says so. Left
+    open: items that may have ended while the request was in flight, and reused ids.
     """
 
     @on_answer("thread/resume")
@@ -179,9 +179,9 @@ def _is_finished(field: Member) -> bool:
 class KnownItems(_Attaching):
     """Judges that each delta of the running turn belongs to an item that the client knows.
 
-    From an answer to thread/resume, or from an item/started on its connection. One finding per
-    item. Left open: turns that the last answer does not show at all; an item/completed, which
-    carries the whole item.
+    It knows the items in an answer to thread/resume, and those with an item/started on its
+    connection. One finding per item. Left open: turns that the last answer does not show at all; an
+    item/completed, which carries the whole item.
     """
 
     def begin(self) -> None:

@@ -41,7 +41,7 @@ LEAVING = methods_with("leaves-thread")
 REWRITING = methods_with("rewrites-history")
 # Notifications of every turn that do not name it.
 OF_A_TURN = ("thread/status/changed", "thread/tokenUsage/updated")
-# The user's texts that the mark of a model call keeps.
+# Number of the user's texts that the mark of a model call keeps.
 MAX_TEXTS = 8
 Accepted = tuple[Frame, Frame]
 
@@ -55,7 +55,7 @@ Accepted = tuple[Frame, Frame]
 class CompactReply(Monitor):
     """Judges that a successful thread/compact/start is answered with an empty object.
 
-    The text does not forbid extra members: they are recorded as INFO.
+    The specification does not forbid extra members: they are recorded as INFO.
     """
 
     @on_answer(COMPACT)
@@ -79,7 +79,7 @@ class _Call:
 
 
 class _Compactions(Monitor, ABC):
-    """Base of rules on the accepted requests of this client, by thread.
+    """Base of rules on the accepted thread/compact/start requests of this client, by thread.
 
     There is something to compact if a turn of this client completed since the last compaction or
     request for one. Whether it is worth compacting is up to the server. The history was certainly
@@ -121,7 +121,7 @@ class _Compactions(Monitor, ABC):
 
     @on("item/started", "turn/completed")
     def on_item_or_turn_end(self, frame: Frame) -> Outcomes:
-        """Note that a turn gives something to compact, and a compaction leaves nothing."""
+        """Note that a completed turn can be compacted, and that a compaction leaves nothing."""
         turn = self.conversation.turn_of(frame)
         if turn is None:
             return None
@@ -258,14 +258,14 @@ class CompactTold(_Compactions):
     needs=("compaction",),
 )
 class CompactItem(_Compactions):
-    """Judges that an accepted and undisturbed thread/compact/start causes its item.
+    """Judges that an accepted and undisturbed thread/compact/start causes a contextCompaction item.
 
-    A contextCompaction item of its thread that began or completed after the request was sent; one
-    may serve several requests, all sent before it. SHOULD if nothing may have been worth
-    compacting; MUST if a later model call lacks an input that an earlier one had. Left open:
-    threads on which no turn of this client completed since the last compaction, or that were
-    unsubscribed or archived, and those on which, after the request, an error came, an interrupt was
-    requested, or a turn ended without completing: then the history need not have been compacted.
+    The item must belong to the thread, and begin or complete after the request was sent; one may
+    serve several requests, all sent before it. SHOULD if nothing may have been worth compacting;
+    MUST if a later model call lacks an input that an earlier one had. Left open: threads on which
+    no turn of this client completed since the last compaction, or that were unsubscribed or
+    archived, and those on which, after the request, an error came, an interrupt was requested, or a
+    turn ended without completing: then the history need not have been compacted.
     """
 
     def begin(self) -> None:

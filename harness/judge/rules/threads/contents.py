@@ -38,10 +38,10 @@ _SANDBOX = {
 class SettingsEcho(Monitor):
     """Judges the requested model, modelProvider, cwd, approvalPolicy and sandbox in the reply.
 
-    And that modelProvider and cwd of the reply equal those of its thread. Derived: the result has
-    the names of the params, but the text does not say that the values are the same: SHOULD. The
-    requested sandbox is a word, the returned one an object: its type is compared. Left open:
-    settings that were not requested, relative folders, words that the text does not list.
+    Also, modelProvider and cwd of the reply must equal those of its thread. Derived: the result has
+    the names of the params, but the specification does not say that the values are the same:
+    SHOULD. The requested sandbox is a word, the returned one an object: its type is compared. Left
+    open: settings that were not requested, relative folders, words that are not listed.
     """
 
     @on_answer("thread/start")
@@ -88,11 +88,11 @@ def _is_same(key: str, requested: str, returned: Any) -> bool:
 class CwdCaptured(Monitor):
     """Judges that a thread is shown with the cwd that the reply to its thread/start named.
 
-    In thread/started and in every later answer that shows the thread. Two spellings of one path are
-    equal; the requested path, and any with the same last component, may lead there through a link:
-    SHOULD. Left open: threads of others, threads for which a turn/start of any client requested
-    another cwd (the text does not say whether the thread then shows it), a cwd that is not a string
-    (shapes).
+    It is compared in thread/started and in every later answer that shows the thread. Two spellings
+    of one path are equal; the requested path, and any with the same last component, may lead there
+    through a link: SHOULD. Left open: threads of other clients, threads for which a turn/start of
+    any client requested another cwd (the specification does not say whether the thread then shows
+    it), a cwd that is not a string (shapes).
     """
 
     def begin(self) -> None:
@@ -156,10 +156,10 @@ class PreviewFirstMessage(Monitor):
     """Judges the preview of a thread that was requested after the end of its first turn.
 
     It should be the text of that turn's input, or its beginning; white space and a final ellipsis
-    do not count. The text says "usually": SHOULD. Left open: threads that were not started in the
-    trace, were unsubscribed before that turn, or rolled back; ephemeral ones without a preview,
-    which need not be stored; first turns of others or without a text; a preview that is not a
-    string (shapes).
+    do not count. The specification says "usually": SHOULD. Left open: threads that were not started
+    in the trace, were unsubscribed before that turn, or rolled back; ephemeral ones without a
+    preview, which need not be stored; first turns of other clients or without a text; a preview
+    that is not a string (shapes).
     """
 
     def begin(self) -> None:
@@ -206,7 +206,7 @@ def _first_turn(thread: ThreadView) -> TurnView | None:
 
 
 def _input_text(turn: TurnView) -> str:
-    """Return the joined texts of a turn's input."""
+    """Return the texts of a turn's input, joined by spaces."""
     parts = (
         [obj(part) for part in arr(obj(turn.request.params).get("input"))] if turn.request else []
     )

@@ -1,7 +1,7 @@
-"""Rules on threads whose server was ended during a turn: what is stored, and what follows.
+"""Rules on threads whose server was ended during a turn: their stored turns, and their next one.
 
-The text says that a thread persists as a rollout file on disk, not when that is written. So nothing
-here is a MUST, and data lost by a killed server is INFO.
+The specification says that a thread persists as a rollout file on disk, not when that is written.
+So nothing here is a MUST, and data lost by a killed server is INFO.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -64,9 +64,9 @@ class MessagesKept(_CutTurns):
     """Judges that the messages of a turn that was cut off are shown by the next process.
 
     Those are the completed userMessages and agentMessages, each type in its order, in any turn of
-    the thread: the text does not say that a turn keeps its id. SHOULD for a server that was asked
-    to end; INFO for one that was killed, since it may write at the end of a turn. Left open: other
-    types of items, whose stored forms may differ, and messages that only began.
+    the thread: the specification does not say that a turn keeps its id. SHOULD for a server that
+    was asked to end; INFO for one that was killed, since it may write at the end of a turn. Left
+    open: other types of items, whose stored forms may differ, and messages that only began.
     """
 
     @on_answer("thread/read", "thread/resume")
@@ -150,7 +150,7 @@ class TurnOver(_CutTurns):
 class ItemsOver(_CutTurns):
     """Records whether a turn that was cut off, and is shown as ended, has items in progress.
 
-    The status of such an item is not shown.
+    The specification does not show the status of such an item.
     """
 
     @on_answer("thread/read", "thread/resume")

@@ -83,7 +83,7 @@ def _describe_match(file: FileMatch, thread_id: str, texts: list[str]) -> str:
 
 
 def _threads(exchanges: Exchanges) -> tuple[dict[str, Frame], set[str]]:
-    """Return the ephemeral threads, with the first message that shows each, and the others."""
+    """Return the ephemeral threads, by id with the first message that shows each, and other ids."""
     ephemeral: dict[str, Frame] = {}
     stored: set[str] = set()
     for frame in exchanges.frames:

@@ -46,8 +46,8 @@ class NewId(Monitor):
 class ForkAnnounced(Monitor):
     """Judges that thread/fork emits exactly one thread/started, with the id of the reply.
 
-    The notification may come before or after the reply. Left open: forks of others in a shared
-    process, and repeated announcements of a fork that was archived, closed or resumed.
+    The notification may come before or after the reply. Left open: forks of other clients in a
+    shared process, and repeated announcements of a fork that was archived, closed or resumed.
     """
 
     @on_answer(FORK)
@@ -108,10 +108,10 @@ class CopiesHistory(Monitor):
     Compared, for each turn that had certainly ended before the request: that the copy has it, its
     status, the message of its error, and the texts of its user and agent messages in order. The
     turns of a copy may have new ids: then they are compared by position or, if the source was not
-    started here and may have other turns, by content. SHOULD for a turn that was cut off: the text
-    does not say how much of it is stored. Left open: a running turn; forks without any turn
-    (thread.history-shown); turns without items (turn.items-filled); other types of items; forks
-    after a rollback; forks of an ephemeral thread.
+    started in the trace and may have other turns, by content. SHOULD for a turn that was cut off:
+    the specification does not say how much of it is stored. Left open: a running turn; forks
+    without any turn (thread.history-shown); turns without items (turn.items-filled); other types of
+    items; forks after a rollback; forks of an ephemeral thread.
     """
 
     def begin(self) -> None:
@@ -152,7 +152,7 @@ class CopiesHistory(Monitor):
 def _pairs(
     ended: list[TurnView], stored: dict[str, Member], answer: Frame, *, complete: bool
 ) -> Iterator[tuple[TurnView, Member | None]]:
-    """Yield each live turn with its copy.
+    """Yield each live turn with its copy, None if it is missing.
 
     They are matched by id, or by position if all ids are new. If some turns of the thread may be
     unknown, so `complete` is false, they are matched by content.

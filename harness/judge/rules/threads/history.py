@@ -103,9 +103,9 @@ class ItemsFilled(_History):
     """Judges that the turns in the answers to thread/resume and thread/fork have items ("Turn").
 
     A finding: a turn without items that had an item/completed before. If the turns of a fork have
-    new ids, they are matched by position. SHOULD for a turn that was cut off: the text does not say
-    how much of it is stored. Left open: a running turn, a missing or null member (shapes),
-    ephemeral threads, threads after a rollback.
+    new ids, they are matched by position. SHOULD for a turn that was cut off: the specification
+    does not say how much of it is stored. Left open: a running turn, a missing or null member
+    (shapes), ephemeral threads, threads after a rollback.
     """
 
     @on_answer(*SHOWING_HISTORY)
@@ -159,12 +159,12 @@ class ResumedEqualsLive(_History):
 class InItsThread(_History):
     """Judges that a turn is shown by the thread that it was started on, and by no other.
 
-    In the answers to thread/read with includeTurns and thread/resume that show turns. A turn was
-    certainly started on a thread if a turn/start with that thread id was answered with it, and it
-    completed before. In another thread: one whose id only that thread reported, with the same
-    messages. Left open: threads that were forked after the turn began and have a copy; ephemeral
-    threads, and threads that were rolled back, or compacted: the text does not say what those still
-    show.
+    Judged in the answers to thread/read with includeTurns and thread/resume that show turns. A turn
+    was certainly started on a thread if a turn/start with that thread id was answered with it, and
+    it completed before. It is of another thread if only that one reported its id, and its messages
+    are the same. Left open: threads that were forked after the turn began and have a copy;
+    ephemeral threads, and threads that were rolled back, or compacted: the specification does not
+    say which turns those still show.
     """
 
     def begin(self) -> None:
@@ -246,13 +246,13 @@ class InItsThread(_History):
     level=Level.SHOULD,
 )
 class ItemsAsTold(_History):
-    """Judges the items other than messages, in completed turns.
+    """Judges that the history of completed turns has their items other than messages, unchanged.
 
     In the answers to thread/read with includeTurns, thread/resume and thread/fork, in turns that
     are shown with items under their ids: each completed item is there, and its required members
     equal those of its item/completed. Derived: the history has the items, and item/completed the
-    final form of each; the text does not say that a server stores every type, so SHOULD. Left open:
-    item ids, optional members, items that only the history has, types that the text does not name.
+    final form of each; the specification does not say that a server stores every type, so SHOULD.
+    Left open: item ids, optional members, items that only the history has, unspecified types.
     """
 
     @on_answer("thread/read", *SHOWING_HISTORY)
@@ -301,7 +301,10 @@ def _differing_members(item: dict[str, Any], other: dict[str, Any]) -> list[str]
 
 
 def _match(item: dict[str, Any], stored: dict[int, dict[str, Any]]) -> int | None:
-    """Return the index of the stored item that matches: by id, else by content, else by type."""
+    """Return the index of the stored item that matches: by id, else by content, else by type.
+
+    None if there is no stored item of that type.
+    """
     same_type = [index for index, other in stored.items() if other.get("type") == item.get("type")]
     same = [index for index in same_type if stored[index].get("id") == item.get("id")]
     equal = [index for index in same_type if not _differing_members(item, stored[index])]
@@ -312,7 +315,8 @@ def _match(item: dict[str, Any], stored: dict[int, dict[str, Any]]) -> int | Non
 class ItemIds(_History):
     """Records whether the messages of a turn have the ids in the history that they had live.
 
-    In the answers to thread/read with includeTurns and thread/resume. The text does not say.
+    Compared in the answers to thread/read with includeTurns and thread/resume. The specification
+    does not say whether ids are kept.
     """
 
     once = True

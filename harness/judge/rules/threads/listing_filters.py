@@ -16,9 +16,9 @@ from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame
 
 NEEDS = ("thread-list",)
-# The kinds in the text. Another word may stand for several kinds, including these.
+# The kinds in the specification. Another word may stand for several kinds, including these.
 NAMED_KINDS: Final = frozenset({"cli", "vscode"})
-# The last lists by kinds that are compared with the next one.
+# Lists by kinds that are kept to compare the next one with them.
 MAX_LISTS: Final = 20
 
 
@@ -51,9 +51,9 @@ class _Filter(ListMonitor):
 class ArchivedApart(_Filter):
     """Judges that `archived` true lists archived threads only, and no `archived` or false none.
 
-    Null counts as false. For threads that were made in the trace and whose place is certain from
-    the request of the first page to the answer. Left open: threads that were archived or restored
-    meanwhile, those that were used while archived, and those of others.
+    Null counts as false. Judged for threads that were made in the trace and whose place is certain
+    from the request of the first page to the answer. Left open: threads that were archived or
+    restored meanwhile, and those that were used while archived.
     """
 
     @on_answer("thread/list")
@@ -89,9 +89,10 @@ class ArchivedApart(_Filter):
 class CwdExact(_Filter):
     """Judges that `cwd` lists no thread with another folder, neither above nor below.
 
-    For threads that were made in the trace. Two spellings of one path may be the same; SHOULD if
-    the last component is the same, since a parent may be a link. Left open: relative paths, threads
-    with turns in another folder (the text does not say which one counts), those of others.
+    Judged for threads that were made in the trace. Two spellings of one path may be the same;
+    SHOULD if the last component is the same, since a parent may be a link. Left open: relative
+    paths, and threads with turns in another folder (the specification does not say which one
+    counts).
     """
 
     @on_answer("thread/list")
@@ -127,7 +128,7 @@ class CwdExact(_Filter):
 class ProvidersKept(_Filter):
     """Judges that a nonempty `modelProviders` lists no thread with another provider.
 
-    For threads that were made in the trace. An empty list is judged by list.complete.
+    Judged for threads that were made in the trace. An empty list is judged by list.complete.
     """
 
     @on_answer("thread/list")
@@ -156,9 +157,9 @@ class ProvidersKept(_Filter):
 class TitleHoldsTerm(_Filter):
     """Judges that `searchTerm` lists no thread without the term, compared case-sensitively.
 
-    The text does not say what the title is. So a thread is wrong on the page only if no text of it
-    in the trace contains the term: its name, its preview, any message in it. For threads that were
-    made in the trace, so that all of that is known.
+    The specification does not define the title. So a thread is wrong on the page only if no text of
+    it in the trace contains the term: its name, its preview, any message in it. Judged for threads
+    that were made in the trace, so that all of these are known.
     """
 
     @on_answer("thread/list")
@@ -199,9 +200,9 @@ class SourceKinds(_Filter):
     """Judges lists by `sourceKinds` against one another, since no thread shows its kind.
 
     With the same other params, a thread that is listed by some kinds is listed by these and more;
-    and one that is listed by `cli` is not listed by `vscode`. For threads that were made in the
-    trace and cannot have changed between the two lists. Left open: an empty list of kinds; whether
-    a kind that is not in the text is part of another.
+    and one that is listed by `cli` is not listed by `vscode`. Judged for threads that were made in
+    the trace and cannot have changed between the two lists. Left open: an empty list of kinds;
+    whether a kind that is not in the specification is part of another.
     """
 
     def begin(self) -> None:
@@ -273,6 +274,6 @@ def _kinds(pages: Pages) -> frozenset[str]:
 
 
 def _other_filters(pages: Pages) -> dict[str, Any]:
-    """Return the other filters of a list."""
+    """Return the params of a list that must be equal for a comparison by kinds."""
     apart = ("sourceKinds", "limit", "sortKey")
     return {name: value for name, value in pages.params.items() if name not in apart}

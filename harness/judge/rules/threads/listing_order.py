@@ -17,7 +17,7 @@ A_SECOND = 1
 SHOWN_AS = {"created_at": "createdAt", "updated_at": "updatedAt"}
 # Two threads are always in a rising or a falling order.
 MIN_THREADS = 3
-# Pages before a page that it is compared with; more would take too long for a long list.
+# Last pages of a list that are compared; more would take too long for a long list.
 MAX_PAGES = 5
 
 
@@ -41,7 +41,7 @@ class Order(ListMonitor):
     By `createdAt` if sortKey is created_at or omitted, by `updatedAt` if it is updated_at; on one
     page, and on a few consecutive pages. Two threads whose times are less than a second apart may
     be in either order. Left open: the direction; by updated_at, threads that may have changed
-    meanwhile, and on several pages those of others.
+    meanwhile, and on several pages those of other clients.
     """
 
     @on_answer("thread/list")
@@ -94,7 +94,10 @@ class Order(ListMonitor):
 
 
 def _pair(times: Sequence[_Time], *, rising: bool) -> tuple[_Time, _Time] | None:
-    """Return a time and an earlier one that it exceeds (or undercuts) by a second or more."""
+    """Return the first time that exceeds (or undercuts) one before it by a second, after that one.
+
+    None if there is no such pair.
+    """
     sign = 1 if rising else -1
     furthest: _Time | None = None
     for time in times:

@@ -1,8 +1,8 @@
 """Rules on unsubscribing and unloading: the answer to thread/unsubscribe, and thread/closed.
 
-The text does not say who becomes a subscriber, only that a client can unsubscribe. A client that
-started, resumed or forked a thread counts as one; any other may be one too. The payload of
-thread/closed is not shown: a message without a thread id may be about any thread.
+The specification does not say who becomes a subscriber, only that a client can unsubscribe. A
+client that started, resumed or forked a thread counts as one; any other may be one too. The payload
+of thread/closed is not shown: a message without a thread id may be about any thread.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -45,13 +45,13 @@ _LEFT: Final = ("unsubscribed", "notSubscribed")
 class ClosedTold(AnnouncedRequests):
     """Judges, at the end of a quiescent trace, that thread/closed followed the last unsubscribe.
 
-    After a thread/unsubscribe that was answered `unsubscribed`, for a thread that its sender had
-    started, resumed or forked and nobody else followed. Since no subscribers remain, thread/closed
-    must go to some connected client; which one, and whether it comes before the answer, is open.
-    SHOULD if another client has not unsubscribed: it may be subscribed without a request. Left
-    open: threads that had a turn at the unsubscribe (which may continue silently), that were
-    archived, reopened or given a turn afterwards, or followed by a client that the harness
-    disconnected.
+    Judged after a thread/unsubscribe that was answered `unsubscribed`, for a thread that its sender
+    had started, resumed or forked and no other client followed. Since no subscribers remain,
+    thread/closed must go to some connected client; which one, and whether it comes before the
+    answer, is open. SHOULD if another client has not unsubscribed: it may be subscribed without a
+    request. Left open: threads that had a turn at the unsubscribe (which may continue silently),
+    that were archived, reopened or given a turn afterwards, or followed by a client that the
+    harness disconnected.
     """
 
     notification = CLOSED
@@ -151,9 +151,9 @@ class UnsubscribeWords(Monitor):
 
     `unsubscribed` for a client that opened the thread and follows it; after its own unsubscribe was
     answered, `notSubscribed` while another client follows the thread, and either that or
-    `notLoaded` if nobody does. The text lists the three words without explanation: SHOULD. Left
-    open: clients that opened nothing, since a server may subscribe them by itself; threads that
-    were archived or closed; requests sent before an earlier one was answered.
+    `notLoaded` if no client does. The specification lists the three words without explanation:
+    SHOULD. Left open: clients that opened nothing, since a server may subscribe them by itself;
+    threads that were archived or closed; requests sent before an earlier one was answered.
     """
 
     @on_answer(UNSUBSCRIBE)

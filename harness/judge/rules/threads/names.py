@@ -1,7 +1,7 @@
 """Rules on the name of a thread: the answer to thread/name/set, its notification, its display.
 
-The params of thread/name/set are not shown; the name is taken from the `name` that this harness
-sends. The Thread of the text has no member for it either.
+The params of thread/name/set are not specified; the name is taken from the `name` that this harness
+sends. The specified Thread has no member for it either.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -35,7 +35,7 @@ SHOWING: Final = methods_with("shows-thread")
 class NameReply(Monitor):
     """Judges that a successful thread/name/set is answered with an empty object.
 
-    The text does not forbid extra members: they are recorded as INFO.
+    The specification does not forbid extra members: they are recorded as INFO.
     """
 
     @on_answer(SET)
@@ -52,7 +52,7 @@ class NameReply(Monitor):
     needs=("thread-name",),
 )
 class NameTold(AnnouncedRequests):
-    """Judges, at the end of a quiescent trace, that a change of a name had its thread/name/updated.
+    """Judges, at the end of a quiescent trace, that a change of a name led to thread/name/updated.
 
     A change is certain if the thread was started in the trace and had no name or another one: names
     that differ only in white space or case may count as equal. The payload is not shown: a message
@@ -92,10 +92,10 @@ class NameShown(Monitor):
     """Judges the member `name` of a thread object, if a server has one.
 
     It should be the name of the last thread/name/set that was accepted before the request;
-    surrounding and repeated white space does not count. The text has no such member: SHOULD. Left
-    open: a `name` that is null or missing, unless an earlier answer to the same method had it;
-    threads that were not named here, answers during a thread/name/set, and the end of a name beyond
-    60 characters.
+    surrounding and repeated white space does not count. The specification has no such member:
+    SHOULD. Left open: a `name` that is null or missing, unless an earlier answer to the same method
+    had it; threads that were not named here, answers during a thread/name/set, and the end of a
+    name beyond 60 characters.
     """
 
     @on_answer(*SHOWING)
@@ -135,7 +135,7 @@ def _shown_before(exchanges: Exchanges, request: Frame, last: Frame, thread_id: 
 
 
 def _last_set(exchanges: Exchanges, thread_id: str, request: Frame, answer: Frame) -> Frame | None:
-    """Return the last accepted request that named a thread, None if the order is uncertain."""
+    """Return the last accepted request that named a thread; None for none or an uncertain order."""
     accepted = exchanges.accepted_before(request, answer, SET, thread_id=thread_id)
     return accepted[-1] if accepted else None
 

@@ -17,7 +17,7 @@ from harness.judge.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.order import came_before
 
-# Ids of listed threads shown in a finding.
+# Ids of listed threads that a finding shows.
 MAX_IDS = 8
 NEEDS = ("thread-list",)
 
@@ -61,11 +61,11 @@ class Complete(ListMonitor):
     first page to the answer with the last: a turn of it had completed, no message about it came or
     was sent meanwhile, and each filter matches what the server showed of it. This covers that an
     empty or null filter keeps all, and that an archived or restored thread is listed where it
-    belongs. Left open: threads of others, ephemeral ones, those without a completed turn (they may
-    be stored later) or with work outside turns, those that were used while archived; searchTerm for
-    a thread that has it only in its name or only in its preview, since the text does not say which
-    one is the title; sourceKinds, since no message shows the kind of a thread; all threads after a
-    server was killed.
+    belongs. Left open: threads of other clients, ephemeral ones, those without a completed turn
+    (they may be stored later) or with work outside turns, those that were used while archived;
+    searchTerm for a thread that has it only in its name or only in its preview, since the
+    specification does not say which one is the title; sourceKinds, since no message shows the kind
+    of a thread; all threads after a server was killed.
     """
 
     @on_answer("thread/list")
@@ -94,7 +94,7 @@ class Complete(ListMonitor):
 
 
 def _broken_clauses(thread: KnownThread, pages: Pages) -> tuple[str, ...]:
-    """Return the requirements of a list that lacks a thread: on filters, only of those it has."""
+    """Return the requirements that a list without a thread breaks; on filters, those it has."""
     params = pages.pages[-1].params
     restored = any(ask.request.method == "thread/unarchive" for ask in thread.exchanges)
     return (
@@ -118,8 +118,8 @@ _FILTER_CLAUSES = {
 class Once(ListMonitor):
     """Judges that no thread is twice on one page, or on two consecutive ones.
 
-    On two pages, for threads that were made in the trace and cannot have changed between the
-    request of the first page and the answer with the other.
+    Two pages are compared for threads that were made in the trace and cannot have changed between
+    the request of the first page and the answer with the other.
     """
 
     @on_answer("thread/list")
@@ -161,7 +161,7 @@ class CursorLeadsOn(ListMonitor):
     An empty page whose nextCursor is the cursor of its own request leads nowhere. An empty page is
     right at the end, or with another cursor. Left open: cursors that are used with other params or
     on another connection, and those that no page gave. SHOULD if threads have changed since, as far
-    as the trace shows: the text does not say how long a cursor is valid.
+    as the trace shows: the specification does not say how long a cursor is valid.
     """
 
     @on_answer("thread/list")
@@ -188,7 +188,7 @@ class CursorLeadsOn(ListMonitor):
         return [Witness(subject, frames)]
 
     def _is_unchanged(self, first: Frame, last: Frame) -> bool:
-        """Return whether no thread of the trace was made or can have changed meanwhile."""
+        """Return whether no thread of the trace was made or can have changed in between."""
         return all(
             came_before(thread.start, first) and thread.is_unchanged(first, last)
             for thread in self.known_threads(last).values()

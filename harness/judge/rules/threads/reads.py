@@ -1,4 +1,4 @@
-"""Rules on thread/read: the answer shows what happened.
+"""Rules on thread/read: the answer agrees with the live messages.
 
 A request takes effect between its sending and its answer, so only turns that had certainly ended
 before it was sent are expected in the answer.
@@ -28,7 +28,7 @@ class _Read(Monitor):
         self.rollbacks = Rollbacks(self.trace, self.conversation)
 
     def facts(self, frame: Frame) -> tuple[Frame, str] | None:
-        """Return the request and its thread id."""
+        """Return the request and its thread id; None for an error or a request without one."""
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return None
@@ -74,8 +74,8 @@ class IncludesTurns(_Read):
 
     Left open: their number, ids and items (read.stored-equals-live), threads without an ended turn,
     ephemeral threads that show none, since they need no rollout history, rejected reads, and reads
-    after a rollback. SHOULD if every ended turn was cut off: the text does not say how much of such
-    a turn is stored.
+    after a rollback. SHOULD if every ended turn was cut off: the specification does not say how
+    much of such a turn is stored.
     """
 
     @on_answer("thread/read")
@@ -130,10 +130,10 @@ class StoredEqualsLive(_Read):
     its status, the message of its error, and the texts of its user and agent messages in order. A
     turn that was cut off may lack some of the agent's text, and may have a message that only began:
     whether that is stored is not shown. If an item id was reused, only the last item need be
-    stored. The order of the turns is INFO, since the text does not mention it. Left open: item ids
-    and other types of items (history.items-as-told), turns stored without items (the text
-    contradicts itself there, reading 1), turns that no client saw from their beginning, turns that
-    an ephemeral thread does not show, reads after a rollback.
+    stored. The order of the turns is INFO, since the specification does not mention it. Left open:
+    item ids and other types of items (history.items-as-told), turns stored without items (the
+    specification contradicts itself there, reading 1), turns that no client saw from their
+    beginning, turns that an ephemeral thread does not show, reads after a rollback.
     """
 
     @on_answer("thread/read")

@@ -33,7 +33,7 @@ class Reopens(Monitor):
     and has no such turn exists too, but need not be stored: SHOULD, and INFO if its server was
     killed, since that may write at the end of a turn. It is not loaded if it was last reported as
     notLoaded, or if all clients that knew it are gone. Left open: threads that may be loaded (the
-    text does not say what resuming them does), such as one that this client left without a
+    specification does not define resuming them), such as one that this client left without a
     thread/closed; threads that no message showed, ephemeral ones, ones that any client asked to
     archive, requests with a personality, which may be the reason (word.taken), and deliberately
     wrong requests.
@@ -144,9 +144,9 @@ class SameThread(Monitor):
 class NotAnnounced(Monitor):
     """Judges that no thread/started comes for a thread after thread/resume.
 
-    It is for threads that start or fork; that resuming is neither follows from two lists: SHOULD.
-    Left open: a late thread/started that may belong to the thread's start or fork; and threads that
-    other requests may have reopened since.
+    It announces threads that start or fork; that resuming is neither follows from two lists:
+    SHOULD. Left open: a late thread/started that may belong to the thread's start or fork; and
+    threads that other requests may have reopened since.
     """
 
     def begin(self) -> None:

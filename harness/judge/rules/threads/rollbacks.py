@@ -24,7 +24,7 @@ ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
 class Cut:
     """Result of rollbacks: the last answer, the remaining turns and the dropped ones.
 
-    The `uncertain` turns are one or the other, depending on what counts as a turn.
+    The `uncertain` turns remain or are dropped, depending on which turns a rollback counts.
     """
 
     answer: Frame
@@ -49,7 +49,7 @@ class _Rollback(Monitor):
         self._compactions = RequestsOfAllClients(self.trace, COMPACT)
 
     def cut_before(self, thread_id: str, before: Frame) -> Cut | None:
-        """Return the turns that the rollbacks answered before a message left and dropped.
+        """Return the remaining and dropped turns after the rollbacks answered before a message.
 
         A turn that no turn/start began (such as a compaction) may or may not count: the turns that
         differ between the two readings are uncertain. So are turns that no answer has shown since:
@@ -86,7 +86,7 @@ class _Rollback(Monitor):
     def _apply_rollbacks(
         self, turns: list[TurnView], rollbacks: list[Frame], before: Frame
     ) -> Cut | None:
-        """Return the remaining and dropped turns if exactly these turns count."""
+        """Return the remaining and dropped turns if exactly these turns count, else None."""
         remaining, dropped, last = list[TurnView](), list[TurnView](), None
         waiting = list(turns)
         for request in rollbacks:
@@ -105,7 +105,7 @@ class _Rollback(Monitor):
         return None if last is None else Cut(last, (*remaining, *waiting), tuple(dropped))
 
     def _shown_since(self, thread_id: str, turn: TurnView, before: Frame) -> set[str]:
-        """Return the turns of a thread in the answers to requests sent after a turn had ended."""
+        """Return the ids of a thread's turns in answers that were requested after a turn's end."""
         turn_ids: set[str] = set()
         for frame in self.trace.frames:
             if frame.kind is not Kind.RESPONSE or not came_before(frame, before):
@@ -184,7 +184,10 @@ def _strings(request: Frame) -> set[str]:
 
 
 def _number(request: Frame) -> int | None:
-    """Return the number of turns of a rollback: its only number, since the params are not shown."""
+    """Return the only number in a rollback's params, which are not specified.
+
+    None if there is not exactly one, or it is not a positive integer.
+    """
     values = obj(request.params).values()
     numbers = [
         value for value in values if isinstance(value, int | float) and not isinstance(value, bool)
@@ -261,10 +264,10 @@ class Drops(_Rollback):
 class Remaining(_Rollback):
     """Judges the turns that thread/read with includeTurns and thread/resume show after a rollback.
 
-    No dropped turn, all remaining and later ones, and their messages as live; the messages also in
-    the answer to the rollback, if the turns have items there. Left open: as for rollback.drops;
-    turns that had not ended before the request; answers without turns; whether a turn is already
-    dropped if the rollback overlapped with the request.
+    They must show no dropped turn, all remaining and later ones, and their messages as live; the
+    messages also in the answer to the rollback, if the turns have items there. Left open: as for
+    rollback.drops; turns that had not ended before the request; answers without turns; whether a
+    turn is already dropped if the rollback overlapped with the request.
     """
 
     @on_answer("thread/read", "thread/resume", ROLLBACK)

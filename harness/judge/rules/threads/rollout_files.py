@@ -1,6 +1,7 @@
 """Rules on the rollout file of a thread: its place, and its move by archiving.
 
-Nothing is judged if no look ever found a file or its folder: the server may run on another machine.
+Scenarios look at files; a look is a `FileSeen` mark. Nothing is judged if no look ever found a file
+or its folder: the server may run on another machine.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -41,12 +42,12 @@ READ: Final = "thread/read"
     needs=("storage",),
 )
 class AtItsPath(Monitor):
-    """Judges looks at the last reported path of a thread with an ended turn.
+    """Judges that a file is at the last reported path of a thread with an ended turn.
 
-    A file must be there. The text does not say when a server writes it: MUST if a thread/read had
-    shown that turn, since those turns come from the rollout history, or the server was restarted;
-    else SHOULD. Left open: threads without a reported end of a turn, paths reported before or while
-    the thread was archived or restored.
+    Judged whenever a scenario looks at that path. The specification does not say when a server
+    writes the file: MUST if a thread/read had shown that turn, since those turns come from the
+    rollout history, or the server was restarted; else SHOULD. Left open: threads without a reported
+    end of a turn, paths reported before or while the thread was archived or restored.
     """
 
     @on_mark(FileSeen)
@@ -88,12 +89,12 @@ class AtItsPath(Monitor):
 
 
 class _Moves(Monitor):
-    """Base of rules on looks at the files of archived or restored threads."""
+    """Base of rules on the files of archived or restored threads."""
 
     def threads_seen(
         self, mark: Mark[FileSeen], place: StoragePlace
     ) -> list[tuple[str, Storage, Exchanges]]:
-        """Return the threads in this place that a look may be about."""
+        """Return the threads in this place at one of whose reported paths a scenario looked."""
         exchanges = exchanges_at(self.trace, mark)
         threads = {t.thread_id for t in reported_paths(exchanges) if _is_at(t.path, mark)}
         threads_found: list[tuple[str, Storage, Exchanges]] = []
@@ -134,13 +135,13 @@ class _Former:
     needs=("archive", "storage"),
 )
 class FileMoved(_Moves):
-    """Judges looks at the file of a thread after its thread/archived.
+    """Judges that the file of a thread has moved, whenever a scenario looks at it after archiving.
 
-    For a thread whose file was seen before the archiving: the file must no longer be at its old
-    path, and a newly reported path must be in another folder. The bytes should be the same, in the
-    file at the reported path, or in some file of the home if none is reported: SHOULD, since a
-    server may add to it, and may have its archive elsewhere. Left open: threads with any but
-    reading requests since.
+    Only for a thread whose file was seen before: it must no longer be at its old path, and a newly
+    reported path must be in another folder. The bytes should be the same, in the file at the
+    reported path, or in some file of the home if none is reported: SHOULD, since a server may add
+    to it, and may have its archive elsewhere. Left open: threads with any but reading requests
+    since.
     """
 
     @on_mark(FileSeen)
@@ -180,11 +181,11 @@ def _judge_move(
     needs=("archive", "storage"),
 )
 class FileBack(_Moves):
-    """Judges looks at the file of a thread after its thread/unarchived.
+    """Judges that the file of a restored thread is back, whenever a scenario looks at it.
 
-    For a thread whose file was seen before, in use or archived. A file must be at the path in the
-    answer to thread/unarchive, and none at its place in the archive. The bytes should be those that
-    were seen last: SHOULD, since a server may add to the file.
+    Only for a thread whose file was seen before, in use or archived. A file must be at the path in
+    the answer to thread/unarchive, and none at its place in the archive. The bytes should be those
+    that were seen last: SHOULD, since a server may add to the file.
     """
 
     @on_mark(FileSeen)
@@ -209,7 +210,7 @@ class FileBack(_Moves):
     def _was_archived_at(
         self, mark: Mark[FileSeen], exchanges: Exchanges, thread_id: str, restoring: Frame
     ) -> bool:
-        """Return whether a path of a thread was reported while the thread was archived."""
+        """Return whether a look was at a path reported while the thread was archived."""
         requests = exchanges.requests("thread/archive", before=restoring)
         archived = [request for request in requests if thread_of_request(request) == thread_id]
         return any(
@@ -270,7 +271,7 @@ def _ended_turn(exchanges: Exchanges, thread_id: str) -> Frame | None:
 
 
 def _path_member(reported: ReportedPath) -> Member:
-    """Return the member of a message that has a path."""
+    """Return the member of the reporting message that has the path."""
     if (
         isinstance(dig(reported.message.result, "thread"), dict)
         or reported.message.kind is Kind.NOTIFICATION

@@ -1,6 +1,7 @@
 """Rules on thread status in answers.
 
-MUST if the time is certain: a request takes effect between its sending and its answer.
+A finding is MUST only if its time is certain: a request takes effect between its sending and its
+answer.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -60,7 +61,7 @@ class _StatusReport:
 
 @dataclass(slots=True)
 class _IdleStatus:
-    """A status `idle` of a thread with a running turn, and what became of the turn.
+    """A status `idle` of a thread with a running turn, and the later progress of the turn.
 
     `calls` are the model calls that were open from the request to the answer. `at_work` means that
     the turn was certainly active in between; `progress` is its next message, and `is_certain`
@@ -79,7 +80,7 @@ class _Answered(Monitor):
     """Base of rules on the statuses of loaded threads that this client opened."""
 
     def shown_statuses(self, frame: Frame) -> Iterator[tuple[ThreadView, _StatusReport]]:
-        """Yield the threads in an answer with their status; notLoaded says nothing certain."""
+        """Yield the opened threads in an answer with their status, except notLoaded (uncertain)."""
         request = self.conversation.request_of(frame)
         if request is None:
             return
@@ -107,10 +108,10 @@ class ReadMatchesTurns(_Answered):
     thread/status/changed had reported another status before, or a later read shows active again
     without such a message; else SHOULD, unless a change is reported after the answer. In one answer
     `idle` and a turn that is `inProgress` contradict each other: SHOULD for a turn that did not
-    begin in this trace, since the text does not say what becomes of one that a crash cut off. Left
-    open: every other moment, traces of several connections (for active), notLoaded (the text has
-    list and read show it), systemError, threads with other work that was requested (compaction,
-    rollback, a review) or that the server began (a compaction).
+    begin in this trace, since a crash may have cut it off. Left open: every other moment, traces of
+    several connections (for active), notLoaded (by the specification, list and read show it),
+    systemError, threads with other work that was requested (compaction, rollback, a review) or that
+    the server began (a compaction).
     """
 
     def begin(self) -> None:
@@ -325,7 +326,7 @@ class ChangeNotified(_Answered):
     active and systemError; some thread/status/changed of the thread must have come since the first
     request. Its position and content are open. Left open: statuses on both sides of a request that
     can unload or load the thread, threads that this client left or that were archived or closed,
-    and notLoaded (the text has list and read show it).
+    and notLoaded (by the specification, list and read show it).
     """
 
     def begin(self) -> None:

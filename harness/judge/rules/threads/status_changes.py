@@ -1,7 +1,7 @@
 """Rules on the content of thread/status/changed.
 
-All of it is SHOULD or less, since the text shows neither the transitions nor the position of these
-messages among others.
+All of it is SHOULD or less, since the specification shows neither the transitions nor the position
+of these messages among others.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -103,7 +103,7 @@ class ActiveWhileTurn(Monitor):
 
 
 class _Successive(Monitor):
-    """Base of rules on successive statuses; a status that may have changed is forgotten."""
+    """Base of rules on successive statuses; `last` drops those that may have changed silently."""
 
     def begin(self) -> None:
         self.last: dict[str, tuple[Any, Frame]] = {}
@@ -162,9 +162,9 @@ class SystemErrorMet(Monitor):
 
     A finding: a thread that was started here is reported as systemError, by an answer or a
     notification, though nothing in the whole trace went wrong: no failed turn, no error, no
-    rejected request, no failed model call or item. INFO, though the text says what the state means:
-    the error may be invisible, and then the server is right. A witness needs a failed turn or an
-    error of that thread. Left open: traces of several connections, or in which a process ended.
+    rejected request, no failed model call or item. INFO, though the state is specified: the error
+    may be invisible, and then the server is right. A witness needs a failed turn or an error of
+    that thread. Left open: traces of several connections, or in which a process ended.
     """
 
     def begin(self) -> None:
@@ -234,12 +234,12 @@ def _status_of(frame: Frame, thread_id: str) -> Member:
     "status.known-move", title="A status changes as in the table of transitions", level=Level.INFO
 )
 class KnownMove(_Successive):
-    """Records a thread/status/changed with a transition that is not in the table.
+    """Records a thread/status/changed with a transition that is not in the book's table.
 
-    The text does not show the transitions; the table is derived from the meaning of the states:
-    INFO. A change of flags alone is not a transition. Left open: the first status of a thread that
-    was not started here, those on both sides of a request that can unload or load it, words that
-    are not a status (shapes).
+    The specification does not show the transitions; the table is derived from the meaning of the
+    states: INFO. A change of flags alone is not a transition. Left open: the first status of a
+    thread that was not started here, those on both sides of a request that can unload or load it,
+    words that are not a status (shapes).
     """
 
     once = True

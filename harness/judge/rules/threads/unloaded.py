@@ -16,7 +16,7 @@ from harness.trace.order import by_arrival, came_before, marked_before
 NOT_LOADED = "notLoaded"
 # Requests that may unload a thread but not load it.
 _LEAVING = ("thread/unsubscribe", "thread/archive")
-# Notifications about threads that are not loaded.
+# Notifications of threads that have left memory, or may have.
 _PARTING = ("thread/closed", "thread/archived")
 
 
@@ -67,7 +67,7 @@ class _Unloaded(Monitor):
                 yield thread, thread.start
 
     def _shown_by(self, thread: KnownThread, request: Frame, *, by_status: bool) -> Frame | None:
-        """Return the last message before a request that says that a thread is not loaded."""
+        """Return the last message before a request that shows a thread as not loaded, or None."""
         messages = [frame for frame in thread.notifications if _says_unloaded(frame, thread.id)]
         if by_status:
             messages = [frame for frame in messages if frame.method != "thread/closed"]
@@ -124,8 +124,8 @@ class UnloadedShown(_Unloaded):
 
     It must be notLoaded after thread/closed, after the status notLoaded, after a thread/unsubscribe
     that was answered by notLoaded, and after a restart, as long as clients only read and list the
-    thread, and no message says that it was loaded. Left open: the status of loaded threads (the
-    text has list and read show notLoaded for them too), threads of others.
+    thread, and no message says that it was loaded. Left open: the status of loaded threads (by the
+    specification, list and read show notLoaded for them too), threads of other clients.
     """
 
     @on_answer("thread/read", "thread/list")
@@ -160,9 +160,9 @@ class UnloadedShown(_Unloaded):
 class NotInMemory(_Unloaded):
     """Judges that thread/loaded/list names no thread whose status was reported as notLoaded.
 
-    As long as clients only read and list the thread since, and no message says that it was loaded
-    again. Left open: a notLoaded that list or read shows, since the text has them show it for
-    loaded threads too; threads of others.
+    Judged as long as clients only read and list the thread since, and no message says that it was
+    loaded again. Left open: a notLoaded that list or read shows, since by the specification they
+    show it for loaded threads too; threads of other clients.
     """
 
     @on_answer("thread/loaded/list")

@@ -93,7 +93,7 @@ class StartedAnnounced(Monitor):
     """Judges that turn/start leads to turn/started with the id of the reply.
 
     The notification may come before or after the reply. If a reply names a turn that had begun
-    before (a turn/start during the turn, which the text does not cover), that counts.
+    before (a turn/start during the turn, which is not specified), that counts.
     """
 
     @on("turn/started")
@@ -121,9 +121,9 @@ class StartedAnnounced(Monitor):
 class StartedOnce(Monitor):
     """Judges that no second turn/started comes for a turn, for example after turn/steer.
 
-    SHOULD if the client had reopened the thread meanwhile: the text does not say whether a running
-    turn is announced to it. Left open: turns that neither belong to this client nor to a thread
-    that it opened.
+    SHOULD if the client had reopened the thread meanwhile: the specification does not say whether a
+    running turn is announced to it. Left open: turns that neither belong to this client nor to a
+    thread that it opened.
     """
 
     @on("turn/started")
@@ -205,11 +205,12 @@ class CompletedOnce(Monitor):
 class Completes(Monitor):
     """Judges, at the end of a quiescent trace, that every turn has its turn/completed.
 
-    Due on each connection for turns that its turn/start began and for those announced on threads
-    that it opened and has not left. SHOULD if any client archived the thread during the turn: the
-    text does not say what becomes of the turn. SHOULD for a client that opened the thread during
-    the turn: this follows from its subscription alone. Left open: traces that ended otherwise
-    (closed, timed out, crashed), and a turn whose end names an unknown thread (turn.known-thread).
+    It is due on each connection for turns that its turn/start began and for those announced on
+    threads that it opened and has not left. SHOULD if any client archived the thread during the
+    turn: the specification does not say how the turn then ends. SHOULD for a client that opened the
+    thread during the turn: this follows from its subscription alone. Left open: traces that ended
+    otherwise (closed, timed out, crashed), and a turn whose end names an unknown thread
+    (turn.known-thread).
     """
 
     @on("turn/completed")
@@ -259,9 +260,9 @@ class TurnIdsUnique(Monitor):
     A finding: a turn/start answered with the id of a turn of its thread that had certainly ended
     before the request was sent, or that the answer which opened the thread shows as ended; and an
     answer that shows two turns of one thread with one id. Left open: ids of turns of different
-    threads, since the text names no scope, and each message names the thread too; a reply with the
-    id of a turn that may still have been running (the text does not cover a turn/start then), and
-    threads that were rolled back.
+    threads, since the specification names no scope, and each message names the thread too; a reply
+    with the id of a turn that may still have been running (the specification does not cover a
+    turn/start then), and threads that were rolled back.
     """
 
     def begin(self) -> None:

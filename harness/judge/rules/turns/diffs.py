@@ -220,7 +220,7 @@ class DiffWhole(_Changes):
         return [wrong(turn.subject, frames, member(last, "diff"), expected)]
 
     def _certain_paths(self, changes: list[Frame], last: Frame) -> list[str]:
-        """Return the paths that were changed and cannot have been restored since."""
+        """Return the paths that were changed and cannot have been restored since; [] if unsure."""
         if self._running:
             return []
         quiet = [

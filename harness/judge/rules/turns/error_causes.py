@@ -1,6 +1,6 @@
 """Rules on the reported cause of a failed turn, by the scripted model's marks.
 
-The text lists the classes without their meanings, so findings are only recorded.
+The specification lists the classes without their meanings, so findings are only recorded.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -21,7 +21,7 @@ from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, ModelLis
 from harness.trace.order import marked_before
 from harness.trace.trace import Mark
 
-# The given word for each failure of the model. A code takes precedence over a status.
+# The specified error class for each failure of the model. A code takes precedence over a status.
 CODES = {
     "context_length_exceeded": "ContextWindowExceeded",
     "usage_limit_reached": "UsageLimitExceeded",
@@ -50,7 +50,7 @@ UNREACHABLE = "HttpConnectionFailed"
 
 
 def word_for(end: ModelEnd) -> str | None:
-    """Return the given word for the outcome of a call, None if there is none."""
+    """Return the specified error class for the end of a model call, None if there is none."""
     if end.code in CODES:
         return CODES[end.code]
     if end.outcome is CallEnd.DISCONNECTED:
@@ -68,7 +68,7 @@ class _FailedTurns(Calls):
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterable[Outcome]:
         if dig(turn_in(end), "status") == FAILED:
             self._failed_turns.append((turn_calls, end))
-            # All its calls have ended, so none can be mistaken for one of the next turn.
+            # A call that has not ended may be mistaken for one of the next turn.
             self._unclear = len(turn_calls.ends) < len(turn_calls.calls)
         return ()
 
@@ -88,11 +88,12 @@ class _FailedTurns(Calls):
     level=Level.INFO,
 )
 class InfoFits(_FailedTurns):
-    """Records whether agentErrorInfo of a failed turn is the given word for the model's failure.
+    """Records whether agentErrorInfo of a failed turn is the word for the model's failure.
 
-    The text gives the words without their causes; the mapping is ours (docs/failures.md has the
-    table): INFO. The letters are compared, not the spelling. Left open: causes without a given
-    word, errors without a classification or with another word, several threads or turns at once.
+    The specification gives the words without their causes; the mapping is this project's
+    (docs/failures.md has the table): INFO. The letters are compared, not the spelling. Left open:
+    causes without a word, errors without a classification or with another word, several threads or
+    turns at once.
     """
 
     def begin(self) -> None:
@@ -120,10 +121,9 @@ class InfoFits(_FailedTurns):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
-        """Note a turn that failed without a call while the model's address refused connections.
+        """Note a turn that failed without a call, and began while the model's address was refused.
 
-        Once the address accepts connections again, the turn may have failed and not reported it
-        yet.
+        It counts even if the address accepts connections again when the failure is reported.
         """
         turn = self.conversation.turn_of(frame)
         if (
@@ -171,8 +171,8 @@ def _compare(subject: str, word: str, request: Frame, end: Frame) -> Iterator[Ou
 class TellsCause(_FailedTurns):
     """Records whether the error of a failed turn has the text of the model's failure.
 
-    In the message or in additionalDetails, which the text only calls additional context: INFO. Left
-    open: calls that failed without a text, several threads or turns at once.
+    It may be in the message or in additionalDetails, which the specification only calls additional
+    context: INFO. Left open: calls that failed without a text, several threads or turns at once.
     """
 
     def judge_failure(self, turn_calls: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:

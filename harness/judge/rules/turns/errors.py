@@ -29,7 +29,7 @@ from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.views import ThreadView, TurnView, turns_of
 
-# "TurnError": the values given; the complete list is not shown.
+# The values of agentErrorInfo in the specification ("TurnError"); the list is not complete.
 GIVEN = (
     "ContextWindowExceeded",
     "UsageLimitExceeded",
@@ -44,12 +44,12 @@ _BY_LETTERS = {value.lower(): value for value in GIVEN}
 
 
 def given_word(name: str) -> str | None:
-    """Return the given value with these letters, None if there is none."""
+    """Return the specified value with the same letters in any case, None if there is none."""
     return _BY_LETTERS.get(name.replace("_", "").replace("-", "").lower())
 
 
 def info_name(info: Any) -> str:
-    """Return the name of a classification: a string, or the only key of an object."""
+    """Return the name of an agentErrorInfo: a string, or the only key of an object; else ""."""
     members = obj(info)
     if len(members) == 1:
         return next(iter(members))
@@ -58,9 +58,9 @@ def info_name(info: Any) -> str:
 
 @rule("turn-error.info-spelling", title="agentErrorInfo is spelled as given", level=Level.MUST)
 class InfoSpelling(Monitor):
-    """Judges that a classification with a given value is spelled as in the text.
+    """Judges that an agentErrorInfo with a specified value is spelled as in the specification.
 
-    A finding: the letters of a given value in another spelling (contextWindowExceeded), as a
+    A finding: the letters of a specified value in another spelling (contextWindowExceeded), as a
     string. As the only key of an object it is INFO: no form of an object is shown. Left open: other
     values (the list is open), null, and a missing member.
     """
@@ -101,9 +101,9 @@ class TerminalCarriesCause(Monitor):
     """Judges the end of a turn with an error that it will not retry, and of a failed turn.
 
     After `error` with willRetry false the turn should end failed, and the error of a failed turn
-    should have a nonempty message. Derived: the text says that willRetry tells whether the turn
-    continues, and that a turn which ends in error has an error with a message. Left open: such a
-    turn that was interrupted, whether the two messages are equal, and a missing error
+    should have a nonempty message. Derived: the specification says that willRetry tells whether the
+    turn continues, and that a turn which ends in error has an error with a message. Left open: such
+    a turn that was interrupted, whether the two messages are equal, and a missing error
     (turn.error-iff-failed, shapes).
     """
 
@@ -138,8 +138,8 @@ class NamesTurn(Monitor):
     on a resumed one whose answer shows turns without this one. For the same reason an error after
     turn/completed is SHOULD; so is one of an unannounced turn if work outside turns, such as a
     compaction, was requested. Left open: turns that items or turn/completed name (item.known-turn,
-    turn.started-first), turns of others, missing ids (shapes), an error with the id of another
-    thread (turn.known-thread).
+    turn.started-first), turns of other clients, missing ids (shapes), an error with the id of
+    another thread (turn.known-thread).
     """
 
     once = True
@@ -181,7 +181,7 @@ class NamesTurn(Monitor):
             yield wrong(turn.subject, (frame,), field, expected, level=self._level or level)
 
     def _weight(self, thread: ThreadView | None, turn_id: str) -> Level | None:
-        """Return the level of an unknown turn, None if the thread may have had it before."""
+        """Return the level for an unannounced turn, None if the thread may have had it before."""
         if thread is None or not thread.opening_answers:
             return None
         for answer in thread.opening_answers:
@@ -217,5 +217,5 @@ class NamesTurn(Monitor):
 
 
 def _is_other_work(row: Any, request: Frame) -> bool:
-    """Return whether a request asks for work that need not be a turn, such as a compaction."""
+    """Return whether a request may begin work outside turns: a compaction, or an unknown method."""
     return row is None or request.method == "thread/compact/start"

@@ -27,7 +27,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.trace import End
 from harness.trace.views import TurnView
 
-# Requests about a thread that do not affect its turn, by the text.
+# Requests about a thread that do not affect its turn, by the specification.
 _HARMLESS = frozenset(methods_with("leaves-turn-alone"))
 
 
@@ -39,10 +39,10 @@ _HARMLESS = frozenset(methods_with("leaves-turn-alone"))
 class InterruptedWhenAsked(ApprovalMonitor):
     """Judges that a turn/interrupt named a turn before it ended as interrupted.
 
-    Derived: in the table turn/interrupt is the only way to `interrupted`, and cancel is the other;
-    a turn with an error fails. A finding: a turn that nobody interrupted, for example if an
-    answered interrupt of the previous turn ends the next. Left open: turns that this client did not
-    start, or with an approval request that it did not approve (approval.decline-goes-on); any
+    Derived: by the table, only turn/interrupt leads to `interrupted`, and by "Approval sequence"
+    cancel; a turn with an error fails. A finding: a turn that no client interrupted, for example if
+    an answered interrupt of the previous turn ends the next. Left open: turns that this client did
+    not start, or with an approval request that it did not approve (approval.decline-goes-on); any
     request about the thread meanwhile that may end or unload its turn, such as thread/archive,
     thread/unsubscribe, a compaction, a second turn/start, and a turn/interrupt of another turn,
     since its target is unclear; a disconnected client, several connections, a server that ended.
@@ -80,7 +80,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Outcomes:
-        # Until it is approved: the text does not say what an open request does to its turn.
+        # Until it is approved: the effect of an open request on its turn is not specified.
         self._doubtful_turns.add(self.conversation.key_of(frame))
         return None
 
@@ -111,7 +111,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         return bool(meddled) or turn.key in self._cancelled or self._may_be_ended_otherwise(turn)
 
     def _may_be_ended_otherwise(self, turn: TurnView) -> bool:
-        """Return whether a client that left, another one or the server's end may have ended it."""
+        """Return whether a lost or another client, or the server's end, may have ended the turn."""
         return (
             self.owed.has_lost_client
             or self.trace.end is End.EXITED
@@ -120,7 +120,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         )
 
     def _was_over(self, interrupt: Frame, turn: TurnView) -> bool:
-        """Return whether a turn/interrupt was answered before the turn was asked for."""
+        """Return whether a turn/interrupt was answered before the turn's turn/start was sent."""
         answer = self._interrupt_answers.get(interrupt)
         if answer is None or turn.request is None:
             return False

@@ -31,10 +31,10 @@ def _turns(frame: Frame) -> Iterator[tuple[Member, dict[str, Any]]]:
 class ItemsEmpty(Monitor):
     """Judges that turn objects have no items outside the history ("Turn", items).
 
-    Filled in thread/resume and thread/fork; there, and in thread/read with includeTurns and in
-    thread/rollback (where the specific clause beats the general one, reading 1), either is right.
-    Left open: the turn/start reply (turn.start-reply), a missing or null member (shapes), and
-    messages whose method the text does not name.
+    The history is the answers to thread/resume and thread/fork, where items are filled. In
+    thread/read with includeTurns and in thread/rollback items may be filled or empty: there the
+    specific clause beats the general one (reading 1). Left open: the turn/start reply
+    (turn.start-reply), a missing or null member (shapes), and messages with unspecified methods.
     """
 
     @on("turn/started", "turn/completed", "thread/started")

@@ -1,7 +1,7 @@
 """Rules on the order of a turn's messages, within one connection.
 
-The text gives no other order: the position of errors, status changes, diffs, plans, token counts
-and of the turn/start reply is open.
+The specification gives no other order: the position of errors, status changes, diffs, plans, token
+counts and of the turn/start reply is open.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -33,7 +33,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.order import earliest
 from harness.trace.views import TurnView
 
-# Notifications about a turn whose position the text does not give.
+# Notifications about a turn whose position is not specified.
 NOTICES = ("turn/diff/updated", "turn/plan/updated", "model/rerouted")
 COMPACTION = "contextCompaction"
 ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
@@ -105,8 +105,8 @@ class CompletedLast(Monitor):
 
     One finding per item. A contextCompaction item has no turn of its own if the history is
     compacted between turns: it is left open on a thread with a requested compaction, and SHOULD if
-    the server compacts by itself. Left open: other notifications, whose position the text does not
-    give, and server requests, which are not notifications.
+    the server compacts by itself. Left open: other notifications, whose position the specification
+    does not give, and server requests, which are not notifications.
     """
 
     def begin(self) -> None:
@@ -158,7 +158,7 @@ class KnownThread(Monitor):
     a turn that never ends otherwise (at the end of a quiescent trace), SHOULD for other messages,
     since a late message of another client's thread would look the same. One finding per turn and
     wrong id. Left open: threads that this client opened (item.known-turn, turn.started-first and
-    others judge those), turns of others, several connections, missing ids (shapes).
+    others judge those), turns of other clients, several connections, missing ids (shapes).
     """
 
     def begin(self) -> None:
@@ -220,7 +220,7 @@ class KnownTurn(Monitor):
     A finding, at the end of a quiescent trace: a turn on a thread that was started in the trace, of
     which only item notifications came. The order is judged by turn.started-first, and so is a turn
     that only ended. Left open: a compaction outside turns, with contextCompaction items only;
-    threads that were resumed or forked (their turns may have begun before), turns of others,
+    threads that were resumed or forked (their turns may have begun before), turns of other clients,
     missing ids (shapes).
     """
 

@@ -15,7 +15,7 @@ from harness.trace.order import came_before
 from harness.trace.trace import Mark
 from harness.trace.views import TurnView
 
-# No limit is shown; this is below any.
+# The specification shows no limit of an input; this is below any.
 _MAX_INPUT_CHARACTERS: Final = 10_000
 
 
@@ -23,7 +23,7 @@ _MAX_INPUT_CHARACTERS: Final = 10_000
 class _Refusal:
     """A rejected request, and the later proof that its turn was still running.
 
-    `was_announced` says whether the turn was announced before, if that makes it the active one.
+    `was_announced` means that the turn was certainly the active one when the request was sent.
     """
 
     request: Frame
@@ -34,7 +34,7 @@ class _Refusal:
 
 
 class _Granting(Monitor):
-    """Base of both rules; `turn_param` is the param with the turn's id."""
+    """Base of rules on requests about the active turn; `turn_param` has the name of its id."""
 
     turn_param = ""
 
@@ -42,7 +42,7 @@ class _Granting(Monitor):
         self._refusals: dict[str, list[_Refusal]] = {}
 
     def add_answer(self, frame: Frame) -> Outcomes:
-        """Add an answer to the request."""
+        """Return a witness for an accepted request; keep a rejected one until its turn ends."""
         request = self.conversation.request_of(frame)
         turn = None if request is None else self._named_turn(request)
         if request is None or turn is None:
@@ -59,7 +59,7 @@ class _Granting(Monitor):
         return True
 
     def _named_turn(self, request: Frame) -> TurnView | None:
-        """Return the turn that is named if it had begun and, as far as known, not ended."""
+        """Return the turn that a request names; None unless it had begun and may still run."""
         params = obj(request.params)
         ids = text(params.get("threadId")), text(params.get(self.turn_param))
         turn = self.conversation.turn_at(*ids)

@@ -184,10 +184,10 @@ class InputKept(Inputs):
 class InputArrives(Inputs):
     """Judges that the input of an accepted turn/steer is in a model call, if its turn completed.
 
-    The text does not say what a call contains; that input reaches the model is derived: SHOULD. A
-    turn whose model was done makes one more call for it; a call after the end of the turn and the
-    request for the next one does not count. Left open: turns that were cut off, input without a
-    text or with that of another input, several connections.
+    The specification does not say what a call contains; that input reaches the model is derived:
+    SHOULD. A turn whose model was done makes one more call for it; a call after the end of the turn
+    and the request for the next one does not count. Left open: turns that were cut off, input
+    without a text or with that of another input, several connections.
     """
 
     def judge_steer(self, steer: Steer) -> Iterator[Outcome]:

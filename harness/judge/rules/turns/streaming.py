@@ -52,11 +52,11 @@ class Streamed(Monitor):
     An approval request for an item shows that the turn runs: by then its turn/started must have
     come. SHOULD if the model shows it: the model was called with the turn's input, a later request
     was answered, the model's answer or its command continued after that, and only then the first
-    message of the turn came, be it turn/started or an item; the text gives no limit. A witness is a
-    turn that was announced by then, or a notification of the turn before a request that was
-    answered before the turn's end. Left open: turns whose beginning this client did not see, server
-    requests that the text does not have, deltas, which may be joined or omitted, and the delay of a
-    notification outside these cases, since no time is given.
+    message of the turn came, be it turn/started or an item; the specification gives no limit. A
+    witness is a turn that was announced by then, or a notification of the turn before a request
+    that was answered before the turn's end. Left open: turns whose beginning this client did not
+    see, server requests that the specification does not have, deltas, which may be joined or
+    omitted, and the delay of a notification outside these cases, since no time is given.
     """
 
     def begin(self) -> None:

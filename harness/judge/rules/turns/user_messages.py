@@ -1,4 +1,4 @@
-"""Rule on user input as the server shows it back."""
+"""Rule on userMessage items: they show the input that was sent."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ _MAX_INPUTS = 8
 class Echo(Monitor):
     """Judges that a turn has a userMessage with the texts of an input that was sent to it.
 
-    The input of the turn/start, or of any turn/steer on its thread, or several of them at once, and
-    that of another client whose turn/start may have begun the turn before. Only elements of type
+    That is the input of the turn/start, of any turn/steer on its thread, several of these at once,
+    or that of another client whose turn/start may have begun the turn before. Only elements of type
     text are compared, by their text; they may be one text, joined by a space or line ends, and
     without surrounding white space. Further members, other elements and further userMessages that
-    the server writes, as for skills, are allowed. The text does not say that input is shown
-    unchanged: SHOULD. Not judged: a turn that this client did not start, that has no userMessage,
-    or that the client began to follow later.
+    the server writes, as for skills, are allowed. The specification does not say that input is
+    shown unchanged: SHOULD. Left open: a turn that this client did not start, that has no
+    userMessage, or that the client began to follow later.
     """
 
     def begin(self) -> None:
