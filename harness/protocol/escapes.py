@@ -1,7 +1,7 @@
-"""Foreign text made safe for terminals and files: of a server, a client, a model, a folder's name.
+"""Foreign text (of servers, clients, models, folder names) made safe for terminals and files.
 
-A terminal obeys control characters, shows bidirectional marks by turning the text around, and half
-of a surrogate pair has no UTF-8 at all. Each of them becomes an escape in ASCII.
+A terminal obeys control characters and reverses text after bidirectional marks, and half of a
+surrogate pair cannot be encoded in UTF-8. Each of them becomes an escape in ASCII.
 """
 
 import json
@@ -13,17 +13,17 @@ _NOT_ASCII_NOR_LINE_BREAK: Final = re.compile(r"[^ -~\n]")
 
 
 def visible(line: str) -> str:
-    """Escape all that is not printable, line breaks too."""
+    """Return a text with escapes for all characters that are not printable, line breaks too."""
     return line if line.isprintable() else _NOT_ASCII.sub(_as_in_python, line)
 
 
 def visible_lines(text: str) -> str:
-    """Escape all that is not printable but line breaks."""
+    """Return a text with escapes for all characters that are not printable, except line breaks."""
     return _NOT_ASCII_NOR_LINE_BREAK.sub(_as_in_python, text)
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether a text has a form in UTF-8: half of a surrogate pair has none."""
+    """Return whether a text can be encoded in UTF-8: half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -34,9 +34,9 @@ def is_utf8(text: str) -> bool:
 def json_text(
     value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None
 ) -> str:
-    """Return the JSON of a value, keys included, that every parser, terminal and file takes.
+    """Return a value as JSON that every parser, terminal and file accepts.
 
-    Half of a surrogate pair is shown by its escape as text: many parsers reject the JSON escape.
+    Half of a surrogate pair becomes the text `\\ud800`, since many parsers reject its JSON escape.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
     return _NOT_ASCII_NOR_LINE_BREAK.sub(_as_in_json, text)

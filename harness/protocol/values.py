@@ -1,8 +1,8 @@
-"""Looking into raw JSON without trusting it, and naming the places in it.
+"""Access to untrusted JSON, and paths in it.
 
 The judge reads whatever a server wrote, so every access must survive every shape: each function
 returns a typed value or a neutral one, and never raises. A JSON path is a tuple of keys and
-indexes; people read it as `params.turn.items[0].text`.
+indexes, shown as `params.turn.items[0].text`.
 """
 
 import json
@@ -29,7 +29,7 @@ MISSING: Final = _Missing()
 
 def obj(value: Any) -> dict[str, Any]:
     """Return the value if it is an object, else an empty one."""
-    # Without a cast: the judge asks a thousand times in a short trace.
+    # Without a cast, which costs time: the judge calls this a thousand times in a short trace.
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -39,7 +39,7 @@ def arr(value: Any) -> list[Any]:
 
 
 def dig(value: Any, *path: str) -> Any:
-    """Return the member at a path of object keys, `MISSING` if any step is not there."""
+    """Return the member at a path of object keys, `MISSING` if any step is missing."""
     for key in path:
         if not isinstance(value, dict) or key not in value:
             return MISSING
@@ -53,7 +53,7 @@ def text(value: Any) -> str:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Return the value at a path, `MISSING` if any step is not there."""
+    """Return the value at a path, `MISSING` if any step is missing."""
     for step in path:
         if isinstance(step, int):
             elements = arr(value)
@@ -68,7 +68,7 @@ _STEP: Final = re.compile(r'\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.?([^.\[\]"\s]+)'
 
 
 def show_path(path: Path) -> str:
-    """Format a path: `thread.turns[0].status`; the root is `(the value)`."""
+    """Return a path as text: `thread.turns[0].status`; the root is `(the value)`."""
     words = ""
     for step in path:
         if isinstance(step, int):
@@ -81,7 +81,7 @@ def show_path(path: Path) -> str:
 
 
 def read_path(path_text: str) -> Path:
-    """Parse a path that `show_path` formatted."""
+    """Return the path in a text of `show_path`."""
     steps: list[str | int] = []
     for index, quoted, plain in _STEP.findall("" if path_text == "(the value)" else path_text):
         steps.append(int(index) if index else json.loads(quoted) if quoted else plain)

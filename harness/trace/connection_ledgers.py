@@ -1,7 +1,6 @@
-"""Open obligations on each connection of a trace: one ledger for each.
+"""Messages that the server still owes on each connection of a trace: one ledger per connection.
 
-The judge and the end of a live conversation both use it, so that a live conversation and its stored
-trace owe the same.
+The judge and the end of a live conversation share it, so that both find the same messages owed.
 """
 
 from collections.abc import Iterable
@@ -62,12 +61,12 @@ class ConnectionLedgers:
         return sorted(obligations, key=lambda item: item.frame.seq)
 
     def has_ambiguous_id(self, frames: Iterable[Frame], sender: Direction) -> bool:
-        """Return whether one of these messages has an id that `sender` made ambiguous."""
+        """Return whether `sender` reused the id of one of these messages in an open request."""
         return self._ambiguous_ids.has_any(frames, sender)
 
     @property
     def unanswered_questions(self) -> list[Frame]:
-        """Server requests that the harness has not answered."""
+        """Server requests of all connections that are not answered, nor ended by the server."""
         ledgers = self._ledgers.values()
         return [question for ledger in ledgers for question in ledger.unanswered_questions]
 

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from harness.trace.frame import Direction, Frame, Kind, opposite
 
-# An id that a request can be found by. Two of them are the same id if and only if they are equal.
+# An id by which a request can be found. Two ids are the same if and only if they are equal.
 Id: TypeAlias = str | int | float
 # Connection, direction of the request, and id.
 RequestKey: TypeAlias = tuple[str, Direction, Id]
@@ -48,7 +48,7 @@ def request_key(connection: str, direction: Direction, identifier: Any) -> Reque
 
 
 def key_of(frame: Frame) -> RequestKey | None:
-    """Return the key of a request or, for an answer, of the request that it belongs to."""
+    """Return the key of a request, or of the request of an answer; None without a usable id."""
     is_request = frame.kind is Kind.REQUEST
     direction = frame.direction if is_request else opposite(frame.direction)
     return request_key(frame.connection, direction, frame.id)
@@ -66,7 +66,7 @@ class Correlation:
             self.feed(frame)
 
     def feed(self, frame: Frame) -> Frame | None:
-        """Take a frame in; return the request that it answers, if any."""
+        """Take a frame in; return the request that it answers, None if it answers none."""
         if frame.kind is Kind.REQUEST:
             key = key_of(frame)
             if key is not None:
@@ -100,9 +100,9 @@ class Correlation:
 
 
 class AmbiguousIds:
-    """The requests whose id an unanswered request of their sender already had, and their answers.
+    """Requests of one sender that had the same id while unanswered, and their answers.
 
-    Which answer belongs to which cannot be told, and the sender is to blame. Feed each frame once,
+    An answer cannot be assigned to one of them, and their sender is to blame. Feed each frame once,
     in order.
     """
 
@@ -130,6 +130,6 @@ class AmbiguousIds:
                 waiting.remove(request)
 
     def has_any(self, frames: Iterable[Frame], sender: Direction) -> bool:
-        """Return whether one of these messages has an id that `sender` made ambiguous."""
+        """Return whether `sender` reused the id of one of these messages in an open request."""
         ambiguous = self._frames[sender]
         return bool(ambiguous) and any(frame.seq in ambiguous for frame in frames)

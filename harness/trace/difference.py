@@ -17,8 +17,8 @@ MAX_SHOWN_CHARACTERS: Final = 120
 class Difference:
     """The first difference of two values.
 
-    `path` leads there from the two values; `offset` counts characters where both are texts there,
-    else it is None. `expected` and `actual` describe both sides, and always differ.
+    `path` leads there from the two values; `offset` is the first character that differs if both
+    sides are strings, else None. `expected` and `actual` describe the sides, and always differ.
     """
 
     path: Path
@@ -27,12 +27,12 @@ class Difference:
     actual: str
 
     def describe(self, name: str = "") -> tuple[str, str]:
-        """Return both sides, each with its path; `name` is the path of the two values."""
+        """Return both sides as `path: text`; `name` is the path to the two compared values."""
         return _with_path(name, self.path, self.expected), _with_path(name, self.path, self.actual)
 
 
 def literal(value: Any, limit: int = MAX_SHOWN_CHARACTERS) -> str:
-    """Return a value as JSON on one line, cut at its end to about `limit` characters."""
+    """Return a value as one line of JSON, cut to about `limit` characters; MISSING is "nothing"."""
     if value is MISSING:
         return "nothing"
     if isinstance(value, str):
@@ -45,10 +45,10 @@ def literal(value: Any, limit: int = MAX_SHOWN_CHARACTERS) -> str:
 
 
 def difference(expected: Any, actual: Any, limit: int = MAX_SHOWN_CHARACTERS) -> Difference:
-    """Return the first difference of two values, `limit` characters of each side.
+    """Return the first difference of two values, with up to `limit` characters of each side.
 
-    Order of members does not count, and 1 is not true. Equal values, which no caller
-    should pass, are described as the same.
+    The order of members does not matter, and 1 is not true. Equal values, which no caller should
+    pass, are described as the same.
     """
     path: list[str | int] = []
     try:
@@ -93,7 +93,7 @@ def _text_difference(path: Path, expected: str, actual: str, limit: int) -> Diff
 
 
 def _window_start(expected: str, actual: str, offset: int, limit: int) -> int:
-    """Return where to begin to show two texts: at their beginning if both can be shown whole."""
+    """Return the first character to show of both texts: 0 if both fit, else one near `offset`."""
     if all(_fits(text, limit - 2) for text in (expected, actual)):
         return 0
     start, room = offset, limit // 4
@@ -115,7 +115,7 @@ def _count_of(number: int, word: str) -> str:
 
 
 def _window(text: str, start: int, limit: int) -> str:
-    """Return a part of a text from a character on, quoted; omissions are marked."""
+    """Return about `limit` characters of a text from `start` on, quoted; omissions are marked."""
     quoted, room, end = "", limit - 2, start
     while end < len(text):
         piece = _escape(text[end])

@@ -10,10 +10,10 @@ from harness.protocol.escapes import visible
 from harness.protocol.values import Path
 
 HEAD_CHARACTERS: Final = 64
-"""The beginning of a line is kept: it has the method, or the id of an answer."""
+"""Characters kept at the beginning of a line: the method or the id of an answer stands there."""
 # Characters kept around a member, and the minimum kept of the member itself.
 BEFORE, AFTER, MIN_ROOM_CHARACTERS = 24, 16, 60
-# Gaps shorter than their own mark are not cut.
+# A shorter gap is not cut, since its mark would take as much room.
 MIN_GAP_CHARACTERS = 10
 
 _DECODER: Final = json.JSONDecoder()
@@ -34,9 +34,9 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The place of a member in a line: its key, its value, the end of its value.
+    """The offsets of a member in a line: of its key, of its value, and of the end of its value.
 
-    `whole` is false if the member is missing: then it is the nearest object around it.
+    `whole` is False if the member is missing; the offsets are then those of the nearest parent.
     """
 
     key: int
@@ -46,9 +46,9 @@ class Span:
 
 
 def excerpt(line: str, spots: Sequence[Spot] = (), limit: int = 240) -> str:
-    """Return about `limit` characters of a line, with the spots among them.
+    """Return about `limit` characters of a line, around the members at `spots`.
 
-    If no spot is found, the middle is left out.
+    If the line is not JSON or `spots` is empty, return its beginning and its end.
     """
     if len(line) <= limit and len(visible(line)) <= limit:
         return visible(line)
@@ -62,7 +62,7 @@ def excerpt(line: str, spots: Sequence[Spot] = (), limit: int = 240) -> str:
 
 
 def locate(line: str, path: Path) -> Span | None:
-    """Return the place of a member in a line of JSON; None if the line is not JSON."""
+    """Return the place of a member, or of its nearest parent; None if the line is not JSON."""
     try:
         key = start = _skip(line, 0)
         end = _DECODER.raw_decode(line, start)[1]
@@ -113,7 +113,7 @@ def _join_windows(line: str, windows: Iterable[tuple[int, int]]) -> str:
 
 
 def _child(line: str, start: int, step: str | int) -> tuple[int, int, int] | None:
-    """Key, value and end of a part of the array or object at `start`."""
+    """Return the offsets (key, value, end) of a child of the value at `start`; None if missing."""
     opening = line[start]
     if opening != ("[" if isinstance(step, int) else "{"):
         return None
@@ -140,7 +140,7 @@ def _skip(line: str, start: int) -> int:
 
 
 def _offset_in(line: str, span: Span, offset: int) -> int:
-    """Return the place in the line of the character `offset` of the text at a span."""
+    """Return the offset in the line of character `offset` of the JSON string at `span`."""
     position = span.start + 1
     for _ in range(offset):
         match = _PIECE.match(line, position)

@@ -1,11 +1,11 @@
-"""Recordings by others, read as traces: one message an object, with its time and direction.
+"""Recordings by other programs, read as traces: one JSON object per line, with time and direction.
 
 Lines are `{"t": seconds, "dir": "C>S" | "S>C", "msg": {...}}`; `"raw"` and `"rawlen"` stand instead
 of `"msg"` for text that was not JSON or was cut; `dir` `##` is a note of the recorder, which may be
 a mark of the model's side: `{"mark": "model-call" | "model-end", "data": {...}}`.
 
-How a recording ended is unknown, so its end is `closed`; report.owing reports what it owes.
-Its client is not the harness, so its messages are not judged (commands.stored_traces).
+A recording does not say how it ended, so its end is `closed`. Its client is not the harness, so the
+client's messages are not judged.
 """
 
 import json
@@ -44,11 +44,12 @@ def load_any(
     candidates: Sequence[Names] = (),
     classify_of: ClassifyOf = store.session_only,
 ) -> Trace:
-    """Load a trace or a recording, by its first line. Raises `TraceFormatError`.
+    """Load a trace or a recording, whichever its first line shows.
 
     `names` are a profile's renames. Without them a trace is read with those of its header, a
-    recording with the first of `candidates` whose wire names all occur. `classify_of` says
-    what the lines of a surface are; a recording is of the session.
+    recording with the first of `candidates` whose wire names all occur. `classify_of` returns the
+    classifier of a surface; recordings are of the session. Raises `TraceFormatError` if the file is
+    neither, or has an invalid line.
     """
     first = _first_line(path)
     if "trace" in first:
@@ -69,9 +70,10 @@ def load_any(
 
 
 def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) -> Trace:
-    """Read a recording's lines as a trace. Raises `TraceFormatError` with `name:line`.
+    """Return a recording's lines as a trace.
 
-    A file whose last line was cut off is read up to it; `damage` of the trace says so.
+    A last line that was cut off is left out and added to `damage` of the trace. Raises
+    `TraceFormatError` with `name:line` for any other invalid line.
     """
     header = Header(target=TARGET, scenario=Path(name).stem, names=dict(names))
     reader = _Reader(header, Renamer(names, paths_of))
@@ -104,7 +106,7 @@ def guess_names(lines: Iterable[str], candidates: Iterable[Names]) -> Names:
 
 
 class _Reader:
-    """Feeds entries through a recorder, so that they become the frames of a live run.
+    """A reader that feeds entries through a recorder, which makes the same frames as a live run.
 
     A process that was started again is another connection: its ids begin anew.
     """
@@ -160,10 +162,10 @@ class _Reader:
         self._ended = self._ended or ended
 
     def _is_unanswerable(self, message: Mapping[str, Any]) -> bool:
-        """Return whether a request has no usable id, or that of an open request.
+        """Return whether a request has no usable id, or that of an open one; note its id as open.
 
-        Like malformed text, it probes the server, as `send_raw` does, and the text does not
-        define the answer.
+        Such a request probes the server, as malformed text does; the specification does not define
+        its answer.
         """
         if "method" not in message or "id" not in message:
             return False
@@ -176,7 +178,7 @@ class _Reader:
 
 
 def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, Damage | None]:
-    """Return the bytes of an entry, and what is wrong with them."""
+    """Return the bytes of an entry and their damage, None if they are whole."""
     if "raw" not in entry:
         message = json.dumps(entry["msg"], ensure_ascii=False, separators=(",", ":"))
         return message.encode("utf-8", "surrogatepass"), None
@@ -189,7 +191,7 @@ def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, Damage | None]:
 
 
 def _first_line(path: Path) -> dict[str, Any]:
-    """Return the first line with text as an object, an empty one where it is none."""
+    """Return the first line that is not blank as an object, {} if it is not a JSON object."""
     with path.open("rb") as source:
         for line in source:
             if line.strip():

@@ -31,11 +31,10 @@ class Origin(StrEnum):
 
 
 class Kind(StrEnum):
-    """The form of a message ("Message forms"), or MALFORMED for none of them.
+    """The form of a message (specification: "Message forms"), MALFORMED for any other line.
 
-    ERROR is an answer that reports failure, in any form, as the text shows none. EVENT
-    and INPUT are for programs that write events and answer nothing: a line with a type, and
-    the program's input.
+    ERROR is an answer that reports failure, in any form, as the specification shows none. EVENT
+    is a line with a type from a program that writes events, INPUT is the program's input.
     """
 
     REQUEST = "request"
@@ -91,8 +90,8 @@ class Frame:
     `at` is in seconds since the trace began; `raw` has no line end. `json` is the parsed value
     with the profile's renames applied, `MISSING` if the bytes are not JSON or are damaged; then
     `damage` describes the damage. `deliberate` marks a frame that a scenario made malformed
-    on purpose (`send_raw`). `method` is its name or "", and `params` that member or an empty
-    object: attributes, since rules read them many times for each frame.
+    on purpose (`send_raw`). `method` is "" and `params` an empty object if the message has none;
+    they are attributes, since rules read them many times for each frame.
     """
 
     seq: int
@@ -131,7 +130,7 @@ class Frame:
 
     @property
     def failure(self) -> Any:
-        """Return the failure in an answer: its `error`, or else all that it holds."""
+        """The failure in an ERROR: its `error` member, or the whole message if it has none."""
         return self.json if self.error is MISSING else self.error
 
     @property
@@ -140,7 +139,7 @@ class Frame:
         return self.origin is Origin.TARGET
 
     def text(self, limit: int = 400, spots: Sequence[Spot] = ()) -> str:
-        """Return the raw line for reading, cut to about `limit` characters around the spots."""
+        """Return the line as printable text, cut to about `limit` characters around `spots`."""
         if not spots and len(self.raw) > 8 * limit:
             head = visible(self.raw[: 8 * limit].decode("utf-8", "backslashreplace"))[:limit]
             tail = visible(self.raw[-limit:].decode("utf-8", "backslashreplace"))[-limit:]
@@ -149,7 +148,7 @@ class Frame:
 
 
 def json_error(raw: bytes) -> str:
-    """Return why a line is not JSON, with the place of the first wrong byte, from 1."""
+    """Return why a line is not JSON, with the position (from 1) if it is known; "" if it is."""
     try:
         json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -163,7 +162,7 @@ def json_error(raw: bytes) -> str:
 
 
 def parse(raw: bytes) -> Any:
-    """Parse one line; `MISSING` if it is not UTF-8 or not JSON."""
+    """Return one line parsed as JSON, `MISSING` if it is not UTF-8 or not JSON."""
     try:
         return json.loads(raw.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError):

@@ -28,7 +28,10 @@ def to_row(body: MarkBody) -> dict[str, Any]:
 
 
 def from_row(kind: str, row: Mapping[str, Any]) -> MarkBody:
-    """Return the body that a row of this version holds. Raises `ValueError`."""
+    """Return the body in a row of this version.
+
+    Raises `ValueError` for an unknown kind, and for unknown, missing or wrong members.
+    """
     body = _BY_KIND.get(kind)
     if body is None:
         raise ValueError(f"mark of the unknown kind {kind!r}; known are {', '.join(_BY_KIND)}")
@@ -36,7 +39,7 @@ def from_row(kind: str, row: Mapping[str, Any]) -> MarkBody:
 
 
 def from_former_row(kind: str, row: Mapping[str, Any]) -> MarkBody | None:
-    """Return the body that a row of version 1 holds, None for an obsolete kind.
+    """Return the body in a row of version 1, None for an obsolete kind.
 
     Those rows were written unchecked: missing members have their defaults, and unknown ones are
     left out. Raises `ValueError` for a value of a wrong type.
@@ -68,7 +71,7 @@ _OUTCOMES = {
 
 
 def _outcome_of(words: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse an outcome that version 1 wrote in words: `status 500`, `failed server_error`."""
+    """Return the fields for an outcome in the words of version 1, such as `status 500`."""
     name, _, rest = words.partition(" ")
     if name == "status" and rest.isdecimal():
         return {"outcome": CallEnd.STATUS, "status": int(rest)}
@@ -105,7 +108,7 @@ def _plain(value: Any) -> Any:
 
 
 def _build(form: type[T], row: object, place: str) -> T:
-    """Build an object of a dataclass from its members."""
+    """Return an object of a dataclass from its members; `place` begins the text of an error."""
     if not isinstance(row, Mapping):
         raise ValueError(f"{place}: expected an object")
     members = cast("Mapping[str, Any]", row)
@@ -126,7 +129,7 @@ def _build(form: type[T], row: object, place: str) -> T:
 
 
 def _value(hint: Any, value: Any, place: str) -> Any:
-    """Check and convert a value to the type of a field."""
+    """Return a value converted to the type of a field. Raises `ValueError` if it does not fit."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         [inner] = [option for option in typing.get_args(hint) if option is not types.NoneType]

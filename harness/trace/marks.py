@@ -1,7 +1,7 @@
 """Events between the frames of a trace: a class for each kind of mark.
 
-A mark is written by the harness (by a recorder, for what another program recorded) and read by
-rules, by what judges the end of a trace, and by reports.
+Marks are written by the harness, or by the recorder of another program; they are read by rules, by
+the code that ends a trace, and by reports.
 
 Adding a field with a default keeps old files readable. Any other change needs a new
 `MARKS_VERSION` and a way to read the former one (mark_rows).
@@ -28,7 +28,7 @@ class MarkBody:
 
 
 class CallEnd(StrEnum):
-    """Ends of the answer to a model call.
+    """Ways in which the answer to a model call ends.
 
     COMPLETED: all of it was streamed. DISCONNECTED: the scripted model cut the stream. DROPPED: the
     server stopped reading. STATUS: an HTTP status and a body instead of a stream. FAILED: the
@@ -56,11 +56,11 @@ class ModelCall(MarkBody):
     answering step in that script, -1 for none. `model` is the name that was asked for and
     `user_texts` are the beginnings of the last texts of the user; None where a recorder did not
     read the call. `effort` and `summary` are "" for none; `schema` says whether the answer must fit
-    a JSON Schema. `outputs` are what the tool calls of the thread's last answer printed, as this
-    call says; very long outputs are left out. `held` are the paths, and the longer lines, of
-    files that the harness wrote (`FileWritten`) which stand anywhere in the call. `offered` are the
-    tools of MCP servers of the play that the model could call now. `images` are short digests of
-    the last images in the call.
+    a JSON Schema. `outputs` are the outputs, as sent in this call, of the tool calls in the
+    thread's last answer; very long ones are left out. `held` are the paths and the longer lines of
+    files that the harness wrote (`FileWritten`) and that the call contains. `offered` are the tools
+    of MCP servers of the play that the model could call now. `images` are short digests of the last
+    images in the call.
     """
 
     kind: ClassVar[str] = "model-call"
@@ -116,12 +116,12 @@ class ModelEnd(MarkBody):
     """The end of the answer to a model call.
 
     `call` is the number of the call as in `ModelCall`. `status` is the HTTP status of an answer by
-    status, else 0. `code` and `said` are the code and the words of a failure that the server could
-    read, "" for none. `usage` is the number of tokens that was reported, 0 for none; `plans` are
-    the plans that were given; `answers` is the model that said it answers, "" where it is the one
-    that was asked. `texts` are the messages, `tools` is the number of tools that were called and
-    `mcp` those of MCP servers among them; they are empty for an answer that halts or holds bytes
-    that no model sends, since the handling of such an answer is open.
+    status, else 0. `code` and `said` are the code and the message of a failure that the server
+    could read, "" for none. `usage` is the reported number of tokens, 0 for none; `plans` are the
+    model's plans; `answers` is the model that the answer names, "" if it is the requested one.
+    `texts` are the messages, `tools` is the number of tool calls and `mcp` are the calls of MCP
+    tools among them; they are empty for an answer that halts or holds bytes that no model sends,
+    since the specification leaves the handling of such an answer open.
     """
 
     kind: ClassVar[str] = "model-end"
@@ -179,7 +179,7 @@ class GateOpened(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class Setup(MarkBody):
-    """The beginning or end of a set-up: judging within it exercises no rule."""
+    """The beginning (`active`) or end of a set-up, in which no rule counts as exercised."""
 
     kind: ClassVar[str] = "setup"
     active: bool
@@ -216,9 +216,9 @@ class Leaving(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class Closed(Leaving):
-    """The harness ended a connection, or made the server end it: it owes nothing any more.
+    """The end of a connection by the harness, or by a server that the harness made end it.
 
-    A server may end a connection whose client does not read.
+    Nothing is owed on it any more. A server may end a connection whose client does not read.
     """
 
     kind: ClassVar[str] = "closed"
@@ -228,8 +228,8 @@ class Closed(Leaving):
 class ClientLeft(Leaving):
     """A client that is not the harness ended a connection, before the server did.
 
-    It closed its side, died, or had the server stopped, and answers nothing from here on. What the
-    server sends afterwards is its clean-up. What it owed before, it still owes.
+    It closed its side, died, or had the server stopped, and answers nothing from here on. Later
+    messages of the server are its clean-up; whatever the server owed before is still owed.
     """
 
     kind: ClassVar[str] = "client-left"
@@ -257,8 +257,8 @@ class EndingBegins(MarkBody):
 class Settled(MarkBody):
     """Obligations that were still open when nothing else was outstanding.
 
-    `silence` is the time in seconds without a message; `owed` names what was owed. The others are
-    the numbers of things that could still have met it.
+    `silence` is the time in seconds without a message; `owed` names the obligations. The other
+    fields count activities that could still have met one.
     """
 
     kind: ClassVar[str] = "settled"
@@ -272,9 +272,10 @@ class Settled(MarkBody):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place(MarkBody):
-    """The folders of the run, absolute paths: the server's home, its threads' working folder, and
-    the working folder of the server's process. `agent` is the name of a project's own folder, which
-    the server reads by itself; "" if it was not recorded.
+    """The absolute paths of the run: the server's home, the working folders of threads and server.
+
+    `agent` is the name of the folder in a project that the server reads by itself, "" if it was not
+    recorded.
     """
 
     kind: ClassVar[str] = "place"
@@ -299,10 +300,10 @@ class PartialLine(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class RecorderNote(MarkBody):
-    """A note in somebody else's recording.
+    """A note in the recording of another program.
 
-    `server_ended` says that the server's process was over, `status` with which exit status; None
-    where the note does not tell.
+    `server_ended` says that the server's process had ended, `status` is its exit status, None if
+    the note does not say.
     """
 
     kind: ClassVar[str] = "recorder"
@@ -315,8 +316,8 @@ class RecorderNote(MarkBody):
 class ProgramStarted(MarkBody):
     """A program was started, without a shell, in the folder `cwd`, an absolute path.
 
-    A program's process is a connection of its own. `variables` are the names of those of its
-    environment that the harness set; a value may be a secret.
+    A program's process is a connection of its own. `variables` are the names of the environment
+    variables that the harness set; their values may be secrets.
     """
 
     kind: ClassVar[str] = "program-started"
@@ -327,7 +328,7 @@ class ProgramStarted(MarkBody):
 
     @property
     def connection_id(self) -> str:
-        """The connection that is its process."""
+        """The connection that is the program's process."""
         return self.connection
 
 
@@ -337,9 +338,8 @@ class TurnRequested(MarkBody):
 
     `turn` and `of` are the scenario's names of the turn and the thread; `thread` is the id of the
     thread to resume, "" for a new one, and `earlier` the prompts of its earlier turns, without
-    the interrupted ones.
-    `model` is the name that was asked for, "" for none, `schema` the JSON Schema of its answer, as
-    JSON text.
+    the interrupted ones. `model` is the requested model and `schema` the JSON Schema of its answer
+    as JSON text, "" for none.
     """
 
     kind: ClassVar[str] = "turn-asked"
@@ -369,8 +369,8 @@ class SessionItem:
 class SessionReport(MarkBody):
     """The turn of the same scenario as the session reported it.
 
-    `status` is the end of the turn; `items` are those that were completed, in order, with their
-    types in the words of the events of `agent exec`.
+    `status` is the end of the turn; `items` are the completed items, in order, with the names that
+    events of `agent exec` have for their types.
     """
 
     kind: ClassVar[str] = "told-by-session"
@@ -392,7 +392,7 @@ class ProgramErrors(MarkBody):
 
     @property
     def connection_id(self) -> str:
-        """The connection that is its process."""
+        """The connection that is the program's process."""
         return self.connection
 
 
@@ -400,8 +400,8 @@ class ProgramErrors(MarkBody):
 class ProgramEnded(MarkBody):
     """A program has ended; all of its lines come before.
 
-    `status` is its exit status, the negative number of the signal that ended it, or None where that
-    is not known. `push` is the signal that we sent to end it, "none" where it ended by itself.
+    `status` is its exit status, the negative number of the signal that ended it, or None if that is
+    not known. `push` is the signal that the harness sent to end it, "none" if it ended by itself.
     """
 
     kind: ClassVar[str] = "program-ended"
@@ -411,7 +411,7 @@ class ProgramEnded(MarkBody):
 
     @property
     def connection_id(self) -> str:
-        """The connection that is its process."""
+        """The connection that is the program's process."""
         return self.connection
 
 
@@ -419,10 +419,9 @@ class ProgramEnded(MarkBody):
 class FileSeen(MarkBody):
     """A look at a file of the server, without waiting.
 
-    `path` is absolute. `size` in bytes and `sha256` in hex are those of a file that is there, 0 and
-    "" of one that is not. `folder` says whether the folder is there in which it lies, or would.
-    `elsewhere` are the paths of files below the server's home that have the bytes that were at
-    `path` at the last look that saw a file there; it is searched only if there is none now.
+    `path` is absolute. `size` in bytes is 0 and `sha256` in hex is "" if the file does not exist.
+    `folder` says whether its folder exists. `elsewhere` are the files below the server's home with
+    the bytes that `path` had when it was last seen; they are searched only if it is missing now.
     """
 
     kind: ClassVar[str] = "file-seen"
@@ -449,7 +448,7 @@ class FileWritten(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class FileMatch:
-    """A file with some of the searched texts, in its path or in its bytes."""
+    """A file with some of the searched texts: `named` in its path, `held` in its bytes."""
 
     path: str
     named: tuple[str, ...] = ()
@@ -460,7 +459,7 @@ class FileMatch:
 class HomeSearched(MarkBody):
     """A search of the server's home for texts, in the paths and bytes of its files.
 
-    `files` were looked at; `whole` is False where there were too many, or too large ones.
+    `files` is the number of files searched; `whole` is False if some were too many or too large.
     """
 
     kind: ClassVar[str] = "home-searched"

@@ -1,6 +1,6 @@
 """Exchanges of an agent with the MCP servers that the harness plays: a class for each mark.
 
-No value of a variable and no token is in a mark: it says whether they are those of the play.
+A mark has no value of a variable and no token; it says whether they are the ones that the play set.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from harness.trace.marks import MarkBody
 
 
 class McpTransport(StrEnum):
-    """The way an agent speaks with a server: to a program, or to an address."""
+    """The way an agent reaches a server: as a program that it starts, or by an address."""
 
     STDIO = "stdio"
     HTTP = "http"
 
 
 class Possession(StrEnum):
-    """Possession of a value of the play: the same one, another one, or none."""
+    """Comparison of a value with the one that the play set; NONE if there is no value."""
 
     SAME = "same"
     OTHER = "other"

@@ -1,6 +1,6 @@
-"""The words of a model, as a mark of a trace.
+"""A mark with the answer of a real model, for recordings.
 
-A run of the harness writes none: there the script is known, and `ModelEnd` says what rules ask for.
+A run of the harness has none: its script is known, and `ModelEnd` has the parts that rules read.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class ModelOutput(MarkBody):
     """The whole answer to a model call, written just before its `ModelEnd`.
 
     `call` is the number of the call as in `ModelCall`. `items` are the output items of the answer
-    in order, each the JSON text of one, with secrets masked. `usage` are the tokens that were
-    reported: input, of them cached, output, of them for reasoning; empty for none.
+    in order, each as JSON text with secrets masked. `usage` are the reported numbers of tokens:
+    input, cached input, output, reasoning output; empty if none were reported.
     """
 
     kind: ClassVar[str] = "model-said"

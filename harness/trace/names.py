@@ -49,7 +49,7 @@ class Renamer:
 
 
 def _rename(path: Path, value: Any, field: str, wire_name: str) -> Any:
-    """Rename a member, copying only the objects on the path."""
+    """Return `value` with a member of the object at `path` renamed; `value` is not changed."""
     members = obj(value)
     if not path:
         if wire_name not in members or field in members:

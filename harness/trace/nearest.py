@@ -1,4 +1,4 @@
-"""Answers to unknown names, with the nearest valid one.
+"""Messages about unknown names that suggest the nearest valid one.
 
 It is in the lowest layer, so that every layer can use it.
 """
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 MAX_NAMES_LISTED = 40
-"""The number of names up to which a message lists all."""
+"""A message lists all valid names if there are at most this many."""
 _MIN_TYPO_LIKENESS = 0.85
 """The similarity from which a name counts as a mistyped valid one."""
 _MAX_SUGGESTIONS = 3
@@ -27,9 +27,9 @@ def nearest(name: str, valid: Iterable[str], *, cutoff: float = 0.6) -> str:
 
 
 def similar_names(name: str, valid: Iterable[str]) -> list[str]:
-    """Return the valid names that may be meant: a mistyped one, else those that contain this.
+    """Return the names that may be meant: the mistyped one, else some with a word that begins so.
 
-    `plain` is a part of `turns/plain-turn`.
+    `plain` finds `turns/plain-turn`. If neither fits, return the nearest name, [] if none is near.
     """
     names = sorted(set(valid))
     near = nearest(name, names)
@@ -46,15 +46,15 @@ def similar_names(name: str, valid: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """ "; did you mean 'client'?", or nothing."""
+    """Return "; did you mean 'client'?" for the similar names, "" if there are none."""
     near = [repr(candidate) for candidate in similar_names(name, valid)]
     return f"; did you mean {_join_with_or(near)}?" if near else ""
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str], *, listed: str = "") -> str:
-    """ "unknown key 'clinet'; did you mean 'client'?", with the valid names where none is near.
+    """Return "unknown key 'clinet'; did you mean 'client'?", or list valid names if none is near.
 
-    `listed` is the command that lists them, which is always named; then unlike names are not.
+    `listed` is the command that lists the names; it is added, and replaces a list that is too long.
     """
     names = sorted(set(valid))
     near = did_you_mean(name, names)

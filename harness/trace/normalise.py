@@ -2,11 +2,11 @@
 
 Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), as do
 the cursors of lists (`<cursor 1>`); paths below the run's folders become `<cwd>` and `<home>`,
-times `<time>`, a terminal's process `<process>`. A request stands just before its answer; the
-notification that it was resolved has its name too. What a command prints without a message in
-between is one delta: where it is cut is the scheduler's doing. Where there are several clients, the
-messages of each stand together, since there is no order between two connections. Everything else
-stays as it was on the wire, so that a snapshot shows every change of a server.
+times `<time>`, a terminal's process `<process>`. A request, its answer and its
+`serverRequest/resolved` share `<request 1>`; it stands just before its answer. Successive output
+deltas of a command are joined, since the scheduler decides where they are cut. The messages of each
+client stand together, since there is no order between two connections. Everything else stays as it
+was on the wire, so that a snapshot shows every change of a server.
 """
 
 import json
@@ -61,7 +61,7 @@ class Normaliser:
         self._pattern = re.compile(rf"(?<!\w)({alternatives})(?!\w)") if names else None
 
     def lines(self) -> Iterator[str]:
-        """Yield a line per message: direction and message; with several clients, their names."""
+        """Yield a line per message, a heading per client if there are several, then the end."""
         connection = ""
         for frames in _group_output_deltas(self._ordered_frames()):
             frame = frames[0]
@@ -169,7 +169,7 @@ class Normaliser:
 
 
 def _group_output_deltas(frames: Iterator[Frame]) -> Iterator[list[Frame]]:
-    """Yield the frames singly, but successive output deltas of a command together."""
+    """Yield lists of one frame each, but successive output deltas of a command in one list."""
     deltas: list[Frame] = []
     for frame in frames:
         is_output = frame.kind is Kind.NOTIFICATION and frame.method == _OUTPUT_DELTA

@@ -1,28 +1,28 @@
-"""Open obligations on one connection: those that no later message has met.
+"""Messages that the server still owes on one connection, as open obligations.
 
-The end of a conversation asks it while the server runs ("is anything owed?"), the rules ask it at
-the end of a trace; both get the same answer. It has no clock and gives no verdict. An obligation
+The end of a conversation asks the ledger while the server runs ("is anything owed?"), rules ask it
+at the end of a trace; both get the same answer. It has no clock and gives no verdict. An obligation
 is one of `ObligationKind`: an answer to each request, the announcements of a started thread and
 turn, the end of each turn, the completion of each started item, and `serverRequest/resolved` for
 each answered approval.
 
-The obligations to a client follow from its subscription. The text does not say who gets
-which notification; it says that a client can unsubscribe and that a thread has subscribers
-("thread/unsubscribe"). Read here:
+The obligations to a client follow from its subscriptions. The specification does not say which
+client gets a notification, only that a client can unsubscribe and that a thread has subscribers
+("thread/unsubscribe"). It is read as follows:
 
-- Who starts, resumes or forks a thread is subscribed to it until it unsubscribes, and is then owed
-  the end of everything whose beginning it got. A server may notify others as it likes.
-- Who only sends turn/start is subscribed too if nobody else is. If somebody else is, or was until
-  its connection ended (the thread may be in memory for that one alone), it counts once a message
-  about an item of that turn has come here.
-- Who unsubscribes is owed nothing more of the thread. Who opens it again, and is shown a turn in
-  progress whose end it had been owed, is owed that end again, but not the announcement, which may
-  have been missed. Nor does a later turn/start that is answered with such a turn owe it.
-- Who opens a thread and is shown a turn in progress, of which another connection is owed the end,
-  is owed that end too.
-- The text does not say whether an archived thread keeps its subscribers: none counts as one until
-  it opens the thread again. Whatever had begun before is still owed.
-- Who unsubscribes or is disconnected changes nothing for the other subscribers.
+- A client that starts, resumes or forks a thread is subscribed to it until it unsubscribes, and is
+  owed the end of everything whose beginning it got. A server may notify other clients as it likes.
+- A client that only sends turn/start is subscribed too if no other client is. If another is, or was
+  until its connection ended (the thread may be in memory for that one alone), it counts as
+  subscribed once a message about an item of that turn has come on this connection.
+- A client that unsubscribes is owed nothing more of the thread. If it opens the thread again and is
+  shown a turn in progress whose end it had been owed, it is owed that end again, but not the
+  announcement, which it may have missed; nor is one owed if a later turn/start gives that turn.
+- A client that opens a thread and is shown a turn in progress, whose end is owed on another
+  connection, is owed that end too.
+- The specification does not say whether an archived thread keeps its subscribers: no client counts
+  as one until it opens the thread again. Whatever had begun before is still owed.
+- A client that unsubscribes or is disconnected changes nothing for the other subscribers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -79,9 +79,10 @@ class Obligation:
 
 
 class ObligationLedger:
-    """The obligations on one connection. Feed it the frames of that connection once, in order.
+    """Messages that the server still owes on one connection. Feed its frames once, in order.
 
-    `ledgers` has those of all connections of the trace (see `ConnectionLedgers`).
+    `ledgers` maps each connection of the trace to its ledger. `waived` are the open items of turns
+    that were interrupted or failed.
     """
 
     def __init__(self, ledgers: Mapping[str, "ObligationLedger"] | None = None) -> None:
@@ -123,7 +124,7 @@ class ObligationLedger:
         return self.client_left or any(ledger.client_left for ledger in self._ledgers.values())
 
     def is_subscribed(self, thread_id: str) -> bool:
-        """Return whether this client has opened the thread and not left it."""
+        """Return whether the client is subscribed to a thread and its connection is open."""
         return thread_id in self._subscribed and not self.closed
 
     def awaits_end(self, thread_id: str, turn_id: str) -> bool:
@@ -143,7 +144,7 @@ class ObligationLedger:
         self._open.clear()
 
     def note_turn_end(self, thread_id: str, turn_id: str) -> None:
-        """Clear the retry of a turn whose end another connection got."""
+        """Clear the announced retry of a turn whose end came on another connection."""
         self._retrying.discard((thread_id, turn_id))
 
     def note_archive(self, thread_id: str) -> None:
@@ -221,7 +222,7 @@ class ObligationLedger:
                 self._owe_turn(thread_id, turn_id, frame)
 
     def _owe_turn(self, thread_id: str, turn_id: str, reply: Frame) -> None:
-        """Owe the turn of an answered turn/start; its client is a subscriber from now on."""
+        """Subscribe the client of an answered turn/start, and owe it the turn's start and end."""
         self._subscribed.add(thread_id)
         subject = self._turn_name(thread_id, turn_id)
         kinds = [ObligationKind.TURN_COMPLETED]
@@ -297,13 +298,13 @@ class ObligationLedger:
                 pass
 
     def _end_questions_resolved_by(self, frame: Frame) -> None:
-        """End the question that a notification names; all, if it names none that is open."""
+        """End the server request that a notification names; all of them if it names no open one."""
         identifier = obj(frame.params).get("requestId")
         key = request_key(frame.connection, frame.direction, identifier)
         self._ended_questions |= {key} if key in self._questions else set(self._questions)
 
     def _end_questions(self, member: str, identifier: str) -> None:
-        """End the questions that name a turn or thread, and those that name none."""
+        """End the server requests whose `member` is this id of a turn or thread, or is missing."""
         self._ended_questions |= {
             key
             for key, question in self._questions.items()
@@ -311,12 +312,12 @@ class ObligationLedger:
         }
 
     def _turn_name(self, thread_id: str, turn_id: str) -> str:
-        """Name a turn, with its thread if another thread had a turn of that id first."""
+        """Return the name of a turn, with its thread if another thread had that turn id first."""
         first = self._first_thread.setdefault(turn_id, thread_id)
         return f"turn {turn_id}" if first == thread_id else f"turn {turn_id} of {thread_id}"
 
     def _meet_turn(self, kind: ObligationKind, thread_id: str, turn_id: str) -> None:
-        """Meet a turn's obligation; without a thread, that of the open turn of this id."""
+        """Meet a turn's obligation; without a thread, that of the latest open turn of this id."""
         open_keys = [key for key in self._open if key[0] == kind and key[2] == turn_id]
         if not thread_id and open_keys:
             thread_id = str(open_keys[-1][1])
@@ -332,7 +333,7 @@ class ObligationLedger:
                     self.waived.append(self._open.pop(key))
 
     def _on_item_completed(self, thread_id: str, turn_id: str, item_id: str) -> None:
-        """Complete an item; if the thread is wrong or missing, the only open item that fits."""
+        """Complete an item; if the thread is wrong or missing, the only open one with these ids."""
         key = (ObligationKind.ITEM_COMPLETED, thread_id, turn_id, item_id)
         if key not in self._open:
             candidates = [k for k in self._open if k[0] == key[0] and k[2:] == key[2:]]
@@ -363,7 +364,10 @@ class ObligationLedger:
             self._met.add((kind, *key))
 
     def _meet_oldest_resolved(self) -> None:
-        """Meet the oldest one: the text does not show which question is meant."""
+        """Meet the oldest owed `serverRequest/resolved`, since the specification shows no id.
+
+        If none is owed, the approval was resolved before its answer: note that.
+        """
         for key, item in self._open.items():
             if item.kind is ObligationKind.RESOLVED:
                 del self._open[key]

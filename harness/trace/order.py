@@ -1,9 +1,9 @@
 """The order in which the client sent and received messages.
 
 A message that the client received after it had sent another may have been written before that other
-arrived. So this order shows whether a message can be due to a request; `Trace.before` tells what
-must have been written first. For messages of two connections it is the order in which the harness
-recorded them, which shows no more either.
+arrived. So this order shows whether a request can have caused a message; `Trace.before` says which
+message was written first. Between connections it is the order in which the harness recorded the
+messages.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ def came_between(first: Frame, middle: Frame, last: Frame) -> bool:
 
 
 def received_before_sent(received: Frame, sent: Frame) -> bool:
-    """Return whether the client had received a message of the server before it sent a request.
+    """Return whether the client got the server's message `received` before it sent `sent`.
 
-    Then the server wrote the one before it got the other, on any connections.
+    If so, the server wrote `received` before `sent` reached it, even on another connection.
     """
     return received.from_target and not sent.from_target and received.seq < sent.seq
 
@@ -40,7 +40,7 @@ def marked_before(mark: Mark[MarkBody], frame: Frame) -> bool:
 
 
 def marked_before_next(mark: Mark[MarkBody], frame: Frame) -> bool:
-    """Return whether a mark was made before the client sent or received the next message."""
+    """Return whether a mark was made before the message that follows `frame`."""
     return mark.after <= frame.seq
 
 

@@ -35,11 +35,10 @@ class TraceFull(TargetError):
 
 
 class Recorder:
-    """Writes one trace.
+    """A recorder of one trace.
 
-    The clock gives seconds and never goes back; it is a parameter so that tests own time.
-    `classify` is that of the surface which the header names. Raises `TraceFull` from `record` when
-    the bounds are passed.
+    `clock` returns seconds and never goes back; it is a parameter so that tests control time.
+    `classify` is that of the surface which the header names.
     """
 
     def __init__(
@@ -74,7 +73,10 @@ class Recorder:
         deliberate: bool = False,
         damage: Damage | None = None,
     ) -> Frame:
-        """Stamp one message and hand it to the listeners."""
+        """Append a message to the trace as a frame, notify the listeners, and return the frame.
+
+        Raises `TraceFull` if the trace would exceed `max_bytes` or `max_frames`.
+        """
         seconds = self._clock() - self._start
         self._bytes += len(raw)
         if self._bytes > self._max_bytes or len(self.trace.frames) >= self._max_frames:
@@ -102,7 +104,7 @@ class Recorder:
         return frame
 
     def mark(self, body: B) -> Mark[B]:
-        """Note something that happened between frames."""
+        """Append a mark to the trace, notify the listeners of marks, and return the mark."""
         mark = Mark(self._clock() - self._start, len(self.trace.frames) - 1, body)
         self.trace.marks.append(mark)
         for listener in self.mark_listeners:
@@ -110,7 +112,7 @@ class Recorder:
         return mark
 
     def take_snapshot(self) -> Trace:
-        """Return the trace so far, to be judged; later records go to a copy."""
+        """Return the trace so far, to be judged; later frames and marks go to a copy of it."""
         snapshot = self.trace
         self.trace = replace(snapshot, frames=list(snapshot.frames), marks=list(snapshot.marks))
         return snapshot
@@ -125,7 +127,7 @@ class Recorder:
         return self._clock() - self._start
 
     def _apply_renames(self, value: Any, kind: Kind, direction: Direction, connection: str) -> Any:
-        """Apply the profile's renames; an answer is renamed by the method of its request."""
+        """Return a message with the profile's renames; for an answer, those of its request."""
         if self._renamer is None or not isinstance(value, dict):
             return value
         message = obj(cast("Any", value))

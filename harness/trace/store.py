@@ -1,15 +1,14 @@
 """Traces as JSON Lines: a header, then one line per frame or mark, then the end.
 
-Format version 2. First line `{"trace": {...header}}`, with the `surface` if it is another than the
-session; frames `{"frame": seq, "at", "conn", "dir",
-"origin", "raw"}` where `raw` is text, or `raw64` base64 for bytes that are no UTF-8, and `damage`
-with a `note` in words says what is wrong with the bytes; marks
+Format version 2. First line `{"trace": {...header}}`, with the `surface` if it is not the session;
+frames `{"frame": seq, "at", "conn", "dir", "origin", "raw"}` where `raw` is text, or `raw64` base64
+for bytes that are not UTF-8, and `damage` with a `note` in words describes damaged bytes; marks
 `{"mark": kind, "at", "after", "data"}`, whose form has a version of its own in the header
 (`marks`); last line `{"end": "quiescent"}`. A file without its last line was cut off: its end is
-`closed`, so nothing owed is judged.
+`closed`, so no missing message is judged.
 
-Version 1, whose marks were dictionaries that nothing checked, is read too. A file of a version that
-is not known is rejected.
+Version 1, whose marks were unchecked dictionaries, is read too. Files of other versions are
+rejected.
 """
 
 import base64
@@ -43,7 +42,7 @@ from harness.trace.recorder import Recorder
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
 
-# Several tasks write a trace, each with the time at which it began to.
+# Several tasks write one trace, so the times of neighbouring lines may be slightly out of order.
 CLOCK_TOLERANCE_SECONDS = 0.1
 MAX_NUMBERS_LISTED = 5
 
@@ -52,7 +51,7 @@ ClassifyOf = Callable[[str], Classify]
 
 
 def session_only(surface: str) -> Classify:
-    """Return the session's classifier; reject any other surface."""
+    """Return the session's classifier. Raises `ValueError` for any other surface."""
     if surface != SESSION:
         raise ValueError(f"a trace of the surface {surface!r}; expected {SESSION!r}")
     return classify
@@ -63,7 +62,7 @@ class TraceFormatError(UsageError):
 
 
 def save(trace: Trace, path: Path) -> None:
-    """Write the trace; the file appears whole or not at all."""
+    """Write a trace file, and its folder if missing; the file appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Named for this process: two runs in one folder must not write through the same file.
     part = path.with_suffix(f"{path.suffix}.{os.getpid()}.part")
@@ -110,7 +109,7 @@ def end_line(end: End) -> str:
 def load(
     path: Path, *, renamer: Renamer | None = None, classify_of: ClassifyOf = session_only
 ) -> Trace:
-    """Read a trace file. Raises `TraceFormatError` with `path:line`."""
+    """Return the trace in a file. Raises `TraceFormatError` with `path:line` for an invalid one."""
     with path.open("rb") as source:
         return read(_decode(source), name=str(path), renamer=renamer, classify_of=classify_of)
 
@@ -122,10 +121,10 @@ def read(
     renamer: Renamer | None = None,
     classify_of: ClassifyOf = session_only,
 ) -> Trace:
-    """Read a trace from lines of text. Raises `TraceFormatError`.
+    """Return the trace in lines of text, which begin with a header.
 
-    A file that was cut off or has lost lines is read as far as it goes; `damage` of the trace says
-    what is missing.
+    Of a file that was cut off or has lost lines the rest is read; `damage` of the trace describes
+    the missing part. Raises `TraceFormatError` with `name:line` for any other invalid line.
     """
     reader: _Reader | None = None
     end: End | None = None
@@ -165,7 +164,7 @@ def read(
 
 
 def cut_off(line: int) -> str:
-    """Return in words that a file was cut off within a line."""
+    """Return the message for a file that was cut off within a line."""
     return f"the file is cut off in line {line}: what came after is not known"
 
 
@@ -176,7 +175,7 @@ def _decode(source: Iterable[bytes]) -> Iterator[str]:
 
 
 class _Reader:
-    """Feeds stored rows through a recorder, so that files and live streams give the same frames."""
+    """A reader that feeds rows through a recorder, which makes the same frames as a live run."""
 
     def __init__(
         self, header: Header, renamer: Renamer | None, classify: Classify, marks: int
@@ -219,7 +218,7 @@ class _Reader:
         return None
 
     def repair(self) -> None:
-        """Report messages that were removed from the file, and move the marks to those left."""
+        """Add missing messages to `damage`; renumber `after` of the marks to the frames left."""
         numbers, trace = self._numbers, self.recorder.trace
         if all(first < second for first, second in pairwise(numbers)):
             trace.damage.extend(_missing_messages(numbers, [mark.after for mark in trace.marks]))
@@ -235,7 +234,10 @@ def _move_mark(mark: Mark[MarkBody], after: int) -> Mark[MarkBody]:
 
 
 def _missing_messages(numbers: list[int], marks: list[int]) -> Iterator[str]:
-    """Yield in words the messages whose numbers are missing; marks may come after later ones."""
+    """Yield one text about missing frame numbers, nothing if there are none.
+
+    `marks` are the numbers of the frames before the marks, which may be higher than all `numbers`.
+    """
     count = max([*numbers, *marks], default=-1) + 1
     number_missing = count - len(numbers)
     if number_missing <= 0:
@@ -250,12 +252,12 @@ def _missing_messages(numbers: list[int], marks: list[int]) -> Iterator[str]:
 
 
 def time_goes_back(line: int, seconds: float) -> str:
-    """Return in words that the clock of a file goes back at a line."""
+    """Return the message for a line whose time is before that of the line above."""
     return f"the time goes back by {seconds:.3g} s in line {line}"
 
 
 def _header(row: dict[str, Any]) -> tuple[Header, int]:
-    """Return the header as this version writes it, and the version of the marks in the file."""
+    """Return the header, and the version of the file's marks. Raises `ValueError` if unknown."""
     fields: dict[str, Any] = row["trace"]
     version = fields.get("version")
     if version not in (1, FORMAT_VERSION):
@@ -268,7 +270,7 @@ def _header(row: dict[str, Any]) -> tuple[Header, int]:
 
 
 def _header_fields(header: Header) -> dict[str, Any]:
-    """Return the fields of the header without the defaults of a session without faults."""
+    """Return the fields of the header; `surface`, `faults` and `given` only if not the default."""
     fields = dataclasses.asdict(header)
     if header.surface == SESSION:
         del fields["surface"]
@@ -279,7 +281,7 @@ def _header_fields(header: Header) -> dict[str, Any]:
 
 
 def _damage(row: dict[str, Any]) -> Damage | None:
-    """Return the damage of a frame's bytes; format 1 has the words alone."""
+    """Return the damage of a frame's bytes, None if they are whole; format 1 has only a note."""
     if "damage" not in row and "note" not in row:
         return None
     return Damage(DamageKind(row.get("damage", DamageKind.UNKNOWN)), str(row.get("note", "")))
@@ -309,7 +311,7 @@ def _mark_row(mark: Mark[MarkBody]) -> dict[str, Any]:
     return {"mark": mark.kind, "at": round(mark.at, 6), "after": mark.after, "data": data}
 
 
-# Made once: `json.dumps` makes one for each text.
+# Made once, since `json.dumps` with such options makes an encoder for each call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 # The text of a model call may hold a lone surrogate, which has no UTF-8.
 _ASCII = json.JSONEncoder(separators=(",", ":"))
@@ -320,7 +322,7 @@ def _dump(row: dict[str, Any]) -> str:
 
 
 def reframe(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:
-    """Return a frame with another seq or content, for faults; `value` becomes compact JSON."""
+    """Return a copy of a frame with another seq and, if given, other bytes or JSON; for faults."""
     if raw is None:
         # In ASCII, since a string of a message may hold half a surrogate pair, which has no UTF-8.
         raw = frame.raw if value is MISSING else json.dumps(value).encode()
@@ -329,7 +331,7 @@ def reframe(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None =
         case Kind.EVENT if "type" in obj(frame.json):
             kind = Kind.EVENT if isinstance(obj(parsed).get("type"), str) else Kind.MALFORMED
         case Kind.EVENT | Kind.INPUT:
-            # Of a surface whose lines have no `type`.
+            # The surface's lines have no `type`.
             kind = frame.kind if isinstance(parsed, dict) else Kind.MALFORMED
         case _:
             kind = classify(parsed)

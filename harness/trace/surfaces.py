@@ -16,11 +16,11 @@ def surface_id(scenario: str, surface: str) -> str:
 
 
 def surface_of(name: str) -> str:
-    """Return the surface that an id names; that of a race is the session."""
+    """Return the surface that an id names; the session for a race or an id without a surface."""
     suffix = name.rpartition(_SEPARATOR)[2] if _SEPARATOR in name else ""
     return suffix if suffix in (EXEC, COMMAND, SDK) else SESSION
 
 
 def scenario_of(name: str) -> str:
-    """Return the session's name of a scenario."""
+    """Return the id without its surface: `turns/plain-turn` for `turns/plain-turn@exec`."""
     return name if surface_of(name) == SESSION else name.rpartition(_SEPARATOR)[0]

@@ -18,7 +18,11 @@ B_co = TypeVar("B_co", bound=MarkBody, covariant=True)
 
 
 class End(StrEnum):
-    """The ends of a trace (docs: "End of a trace; owed events")."""
+    """Ways in which a trace ends.
+
+    QUIESCENT: no message can come any more. CLOSED: the harness ended it, or its file has no end.
+    TIMED_OUT: an activity of the harness was still outstanding. EXITED: the server ended unasked.
+    """
 
     QUIESCENT = "quiescent"
     CLOSED = "closed"
@@ -30,8 +34,8 @@ class End(StrEnum):
 class Mark(Generic[B_co]):
     """Something that happened between frames: a step, a gate, a model call.
 
-    `at` is in seconds since the trace began; `after` is the seq of the last frame recorded before
-    it, -1 for none; `body` says what happened.
+    `at` is in seconds since the trace began; `after` is the seq of the last frame before the mark,
+    -1 if there is none; `body` says what happened.
     """
 
     at: float
@@ -74,10 +78,10 @@ class Header:
 
 @dataclass(slots=True)
 class Trace:
-    """Frames, marks, and the end. Rules get it read-only.
+    """Frames, marks, and the end. Rules must not change it.
 
-    `lines` has the line of each frame in the trace's file, `damage` says in words what is missing
-    or out of order in that file; both are empty for a live recording.
+    `lines` has the line of each frame in the trace's file, `damage` a description of each part
+    that is missing or out of order in that file; both are empty for a live recording.
     """
 
     header: Header = field(default_factory=Header)
@@ -110,7 +114,7 @@ class Trace:
         return None
 
     def line_of(self, seq: int) -> int | None:
-        """Return the line of a frame in the trace's file, None if it was read from none."""
+        """Return the line of a frame in the trace's file, None if it was not read from a file."""
         return self.lines[seq] if 0 <= seq < len(self.lines) else None
 
     def marks_of(self, body: type[B]) -> list[Mark[B]]:

@@ -28,9 +28,8 @@ class ItemView:
 
     `parts` maps (delta method, index) to the texts received since the item was last started; after
     the client left its thread, or opened it anew, no more are kept, since some may be missing or
-    repeated (`has_all_deltas`). They are dropped with the message after item/completed, or after
-    the turn's end: the joined deltas are available at these two, and a long conversation does not
-    grow by its deltas.
+    repeated (`has_all_deltas`). To save memory they are dropped at the message after item/completed
+    or turn/completed, so handlers of these two still find them.
     """
 
     id: str
@@ -124,10 +123,10 @@ class ThreadView:
 
 
 class Conversation:
-    """The frames so far. Feed each frame once, in order.
+    """The threads, turns and items of one connection so far. Feed each frame once, in order.
 
-    `turns` has them by their `key`; a message finds its turn by `turn_of`, a pair of ids by
-    `turn_at`.
+    `turns` maps `TurnView.key` to the turn; `turn_of` finds the turn of a message, `turn_at` that
+    of a pair of ids.
     """
 
     def __init__(self) -> None:
@@ -203,10 +202,10 @@ class Conversation:
         return None
 
     def turn_of(self, frame: Frame) -> TurnView | None:
-        """Return the turn of a message: a notification, a request, an answer to turn/start.
+        """Return the turn of a notification, request or answer to turn/start, None if unknown.
 
         It is named by `turnId` or the id of its `turn`, and by `threadId`. If the named thread has
-        no such turn, the turn of that id with the named open item counts.
+        no such turn, it is the only turn of that id in which the named item is open.
         """
         if frame is self._latest:
             return self._latest_turn
@@ -217,12 +216,12 @@ class Conversation:
         return self._turn_of_item(turn_id, _item_id(frame)) if turn is None else turn
 
     def key_of(self, frame: Frame) -> str:
-        """Return the key of the turn of a message, or its id if there is no view of it."""
+        """Return the key of the turn of a message; the turn id, or "", if that turn is unknown."""
         turn = self.turn_of(frame)
         return self._ids_of(frame)[1] if turn is None else turn.key
 
     def item_of(self, frame: Frame) -> ItemView | None:
-        """Return the item that a notification names (`itemId`, or the id of its `item`)."""
+        """Return the item that a notification names (`itemId` or `item.id`), None if unknown."""
         turn, item_id = self.turn_of(frame), _item_id(frame)
         return turn.items.get(item_id) if turn is not None and item_id else None
 
@@ -237,7 +236,7 @@ class Conversation:
         return text(params.get("threadId")), turn_id
 
     def _turn_of_item(self, turn_id: str, item_id: str) -> TurnView | None:
-        """Return the only turn of this id in which an item of that id is open."""
+        """Return the turn of this id in which that item is open, None unless there is just one."""
         turns = [
             turn
             for turn in self._turns_by_id.get(turn_id, ())
@@ -277,7 +276,7 @@ class Conversation:
             key = (turn.thread_id if turn else thread_id, turn_id, text(params.get("itemId")))
             self._questions.setdefault(key, []).append(frame)
         elif frame.method == "thread/rollback":
-            # The text does not show its params, so it may be of any thread.
+            # The specification does not show its params, so it may be of any thread.
             self._rolled_back = frame
         elif frame.method in ("thread/unsubscribe", "thread/archive", "thread/resume"):
             self._add_gap(frame, text(params.get("threadId")))
@@ -285,7 +284,7 @@ class Conversation:
             self._on_interrupt(text(params.get("threadId")), text(params.get("turnId")), frame)
 
     def _add_gap(self, frame: Frame, thread_id: str) -> None:
-        """Note that the client leaves or reopens a thread: deltas of open items may be lost."""
+        """Note that the client leaves or reopens a thread; drop the deltas of its open items."""
         for thread in [self.thread(thread_id)] if thread_id else self.threads.values():
             gaps = (
                 thread.resume_requests if frame.method == "thread/resume" else thread.leaving_frames
@@ -337,7 +336,7 @@ class Conversation:
                     turn.completions.append(frame)
                     self._finished_items.extend(turn.items.values())
         elif method in ("thread/archived", "thread/closed"):
-            # The text does not show the payload of thread/closed: it may name no thread.
+            # The specification does not show the payload of thread/closed: it may name no thread.
             named = text(params.get("threadId"))
             for thread in [self.thread(named)] if named else self.threads.values():
                 thread.archive_notifications.append(frame)

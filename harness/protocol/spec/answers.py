@@ -1,22 +1,22 @@
-"""Comparison of an answer with a schema that a client gave."""
+"""Validation of an answer against a JSON Schema that a client gave."""
 
 from typing import Any
 
 import jsonschema_rs
 
-# A schema's own words on a value can be as long as the value.
+# In characters: the message of an error can quote the value, which may be long.
 _MAX_WORDS = 200
 
 
 def _nowhere(uri: str) -> Any:
-    """Refuse to look up a reference of a schema."""
+    """Raise `ValueError`: references to other schemas are not followed."""
     raise ValueError(f"{uri} is not looked up")
 
 
 def schema_violation(schema: dict[str, Any], value: Any) -> str | None:
-    """Return the first violation of a schema by a value, in words; None if it is valid.
+    """Return the message of the first violation of a schema, None if the value is valid.
 
-    "" if the schema is not valid or refers to another one.
+    Return "" if the schema itself is not valid or refers to another one.
     """
     try:
         validator = jsonschema_rs.validator_for(schema, retriever=_nowhere)

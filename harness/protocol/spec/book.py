@@ -19,13 +19,13 @@ from harness.protocol.spec.yamlfile import BookError
 
 Part: TypeAlias = Literal["params", "result"]
 
-# The schema of a payload that the text does not show: the message forms say "object".
+# The schema of a payload that the specification does not show: its message forms say "object".
 ANY_OBJECT = "rpc.json#/$defs/AnyObject"
 
 
 @dataclass(frozen=True)
 class Book:
-    """The tables, requirements in the order of the text, and the schemas. Read-only once loaded."""
+    """The tables, requirements and schemas, in the order of the specification. Read-only."""
 
     documents: tuple[Document, ...]
     requirements: tuple[Requirement, ...]
@@ -49,7 +49,7 @@ class Book:
 
     @property
     def revision(self) -> str:
-        """Twelve hexadecimal digits that stand for the documents the book was made from."""
+        """Twelve hexadecimal digits of a hash over the documents that the book was made from."""
         hashes = "".join(document.sha256 for document in self.documents)
         return sha256(hashes.encode()).hexdigest()[:12]
 
@@ -61,19 +61,19 @@ class Book:
             raise BookError(f"no requirement {requirement_id!r} in the judge's book") from None
 
     def method(self, name: str) -> MethodRow | None:
-        """Return the row of a request of either side, or None if the text does not name it."""
+        """Return the row of a request of either side, None if the specification has no such one."""
         return self._method_of.get(name)
 
     def event(self, name: str) -> EventRow | None:
-        """Return the row of a notification, or None if the text does not name it."""
+        """Return the row of a notification, None if the specification does not name it."""
         return self._event_of.get(name)
 
     def requirements_of(self, rule_id: str) -> tuple[Requirement, ...]:
-        """Return the requirements that a rule judges, in the order of the text."""
+        """Return the requirements that a rule judges, in the order of the specification."""
         return tuple(row for row in self.requirements if rule_id in row.rules)
 
     def methods_of(self, capability_id: str) -> tuple[str, ...]:
-        """Return the methods that only this capability needs, in the tables' order."""
+        """Return the requests and notifications of a capability, in the order of the tables."""
         rows = (*self.methods, *self.events)
         return tuple(row.method for row in rows if row.capability == capability_id)
 
@@ -115,7 +115,10 @@ class Book:
         return self.schemas.paths_of(type_name, reference)
 
     def reference(self, method: str, part: str) -> str | None:
-        """Return the schema of a message's params or result, None if the text shows none."""
+        """Return the schema reference of a message's `part`, which is "params" or "result".
+
+        None if the specification shows no schema or the method is unknown.
+        """
         reference = self._reference(method, part)
         if part == "params" and method in self._event_of:
             reference = self._event_reference(method)

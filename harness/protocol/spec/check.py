@@ -33,7 +33,7 @@ class _Names:
 
 
 def check_book(book: Book) -> None:
-    """Check what the files say about one another. Raises BookError."""
+    """Check the citations and references between the files. Raises BookError for a wrong one."""
     names = _Names(
         documents={document.name: document for document in book.documents},
         requirements=frozenset(row.id for row in book.requirements),

@@ -29,7 +29,7 @@ def _effects() -> dict[str, tuple[str, ...]]:
 def methods_with(effect: str) -> tuple[str, ...]:
     """Return the requests that have an effect of `EFFECTS`, in the order of the tables.
 
-    Raises `KeyError` for a word that is not among them.
+    Raises `KeyError` for an unknown effect.
     """
     if effect not in EFFECTS:
         raise KeyError(effect)
@@ -38,5 +38,5 @@ def methods_with(effect: str) -> tuple[str, ...]:
 
 @cache
 def named_methods() -> frozenset[str]:
-    """Return the requests that have a row: named by the text, or needed by it."""
+    """Return the requests that have a row in a schema file or in unlisted_methods.yaml."""
     return frozenset(_effects())

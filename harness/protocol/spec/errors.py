@@ -1,4 +1,4 @@
-"""Errors of a message, in words."""
+"""Schema violations of a message, in words."""
 
 import json
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ class SchemaError:
     `path` leads to the value or the missing member; `expected` describes a valid value;
     `message` is the whole sentence, such as `status.type: expected one of idle, active; found
     "Idle"`; `clauses` are requirement ids, the nearest first. `hint` marks a member that is
-    missing, or null, where the text names it and does not say that it is always there.
+    missing or null, and that the specification names without saying that it is always there.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class SchemaError:
 
 
 def describe(raw: Iterable[RawError], instance: Any) -> list[SchemaError]:
-    """Return the errors in words, one for each place, sorted by place."""
+    """Return the errors in words: of each place the most important one, sorted by place."""
     best: dict[Path, RawError] = {}
     for error in raw:
         place = error.path

@@ -1,4 +1,4 @@
-"""The events of a stream and the items in them, as the second document's tables have them."""
+"""The events of `agent exec` and the items in them, from the tables of exec_events.yaml."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _FILE: Final = "exec_events.yaml"
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member: its name and type, and whether the text states them (`stated`).
+    """A member: its name and type, and whether the specification states them (`stated`).
 
     `late`: it may be missing before the item is completed; `optional`: even afterwards.
     """
@@ -49,7 +49,7 @@ class ShapeRow:
 
 @dataclass(frozen=True, slots=True)
 class ExecEvents:
-    """The tables. `elements` are those of an array of an item, by `TYPE.MEMBER`."""
+    """The tables. `elements` maps `TYPE.MEMBER`, an array of an item, to its elements' members."""
 
     events: Mapping[str, ShapeRow]
     items: Mapping[str, ShapeRow]
@@ -59,7 +59,7 @@ class ExecEvents:
 
 @cache
 def exec_events() -> ExecEvents:
-    """Return the tables of this package, read once in a process. Raises BookError."""
+    """Return the tables, read once in a process. Raises BookError for an unknown type."""
     table = parse_mapping(_FILE, read_text(_FILE))
     return ExecEvents(
         events={name: _shape(row) for name, row in table["events"].items()},

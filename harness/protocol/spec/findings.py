@@ -37,7 +37,7 @@ class FindingKind:
 
 @cache
 def finding_kinds() -> Mapping[str, FindingKind]:
-    """Return every kind of finding by its id, in the order of the file. Raises `BookError`."""
+    """Return the kinds of findings by id, in the file's order. Raises `BookError` for a bad row."""
     kinds: dict[str, FindingKind] = {}
     for row in parse_rows(FILE, read_text(FILE)):
         kind = _kind(row)

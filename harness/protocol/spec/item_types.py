@@ -1,8 +1,8 @@
-"""Facts of the book about each item type beside the shape of its members.
+"""Facts of the book about each item type, besides the shape of its members.
 
-`traits` are words of `TRAITS`; `about` names the members that identify the subject of the
-item. Also: the item type of each delta notification. Rules read it when their modules
-are imported, so this reads only the two files on items.
+`traits` are words of `TRAITS`; `about` names the members that identify the subject of the item.
+Also: the item type of each delta notification. Rules need these facts when their modules are
+imported, so only the two files on items are read.
 """
 
 from collections.abc import Mapping
@@ -43,9 +43,9 @@ def read_definitions(document: Any) -> dict[str, Any]:
 
 
 def types_with(trait: str) -> tuple[str, ...]:
-    """Return the item types that have a trait, in the order of the text. Raises KeyError.
+    """Return the item types that have a trait of `TRAITS`, in the order of item.json.
 
-    The words are explained in `TRAITS`.
+    Raises KeyError for an unknown trait.
     """
     if trait not in TRAITS:
         raise KeyError(trait)
@@ -77,7 +77,7 @@ def status_types() -> dict[str, str]:
 def delta_types() -> dict[str, str]:
     """Return the item type of each delta notification: the middle of its name.
 
-    Notifications whose params the text does not show are left out: their item is unknown.
+    Notifications whose params the specification does not show are left out.
     """
     rows = read_messages(_EVENTS, load_schemas([_EVENTS])[_EVENTS], "events", make_event)
     parts_of = {row.method: row.method.split("/") for row in rows if row.params is not None}

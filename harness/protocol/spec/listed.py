@@ -9,7 +9,7 @@ from harness.protocol.spec.schemas import Node, Path, Place, SchemaBook
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """A member at `path` that the schema does not list; `listed` are those that it does."""
+    """A member at `path` that the schema does not list; `listed_names` are those that it lists."""
 
     path: Path
     listed_names: frozenset[str]
@@ -42,7 +42,7 @@ def _unlisted_inside(
 
 
 def _applicable(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
-    """Yield the schema, the schemas that it refers to, and the branches whose condition is met."""
+    """Yield a schema, the schemas that it refers to, and the branches whose condition is met."""
     node, file = place
     yield place
     if "$ref" in node:
@@ -53,10 +53,7 @@ def _applicable(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
 
 
 def _meets(condition: Node, value: Any) -> bool:
-    """Return whether a value meets a condition.
-
-    The condition is a type of the value, or listed values of its members.
-    """
+    """Return whether a value meets an `if`, which lists allowed values of members."""
     if not isinstance(value, dict):
         return False
     members = cast("dict[str, Any]", value)

@@ -1,4 +1,4 @@
-"""Loads the judge's book: reads its files, makes the rows, checks them against each other, once."""
+"""Loading of the judge's book: its files are read, made into rows, and checked, once."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -29,7 +29,7 @@ M = TypeVar("M", MethodRow, EventRow)
 
 @cache
 def load_book() -> Book:
-    """Return the book of this package, checked; loaded once in a process. Raises BookError."""
+    """Return the judge's book, loaded once in a process. Raises BookError if a check fails."""
     documents = _table("documents.yaml", "name", make_document)
     requirements = _requirements(documents)
     unspecified = _table("unspecified.yaml", "id", make_unspecified)
@@ -50,7 +50,7 @@ def load_book() -> Book:
 
 
 def _requirements(documents: tuple[Document, ...]) -> tuple[Requirement, ...]:
-    """Return the rows of every file in requirements/, in the order of the text."""
+    """Return the rows of every file in requirements/, in the order of the specification."""
     requirements: dict[str, Requirement] = {}
     for name in names_in("requirements"):
         for row in read_table(name, read_text(name), "id", make_requirement).values():
@@ -66,7 +66,7 @@ def _requirements(documents: tuple[Document, ...]) -> tuple[Requirement, ...]:
 def _messages(
     schemas: SchemaBook, part: str, make: Callable[[str, Row], M], lines: Mapping[str, int]
 ) -> tuple[M, ...]:
-    """Return the methods or the events of all schema files, in the order of the text.
+    """Return the methods or the events of all schema files, in the order of the specification.
 
     `lines` is the line of each requirement and, with "?", of each open point.
     """

@@ -1,8 +1,8 @@
 """The state machines of the protocol, as tables.
 
-All states are defined here, as tables only: no side effects, no messages, no rule. Code that uses
-a machine (rules/shared/state_tracking, the diagrams in the docs) looks up rows and decides itself
-what a missing row means. Events are named after what an observer of the wire sees.
+All states are defined here, as tables only: no side effects, no messages, no rule. The code that
+looks up rows (judge/rules/shared/state_tracking, the diagrams in the docs) decides itself how to
+treat a missing row. Events are named as an observer of the wire sees them.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Machine:
     states: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find every state of the table."""
+        """Collect every state of the table."""
         reached = {self.initial, *self.terminal, *self.transitions.values()}
         states = frozenset(reached | {state for state, _ in self.transitions})
         object.__setattr__(self, "states", states)
@@ -34,12 +34,12 @@ class Machine:
         return self.transitions.get((state, event))
 
     def next_states(self, state: str) -> tuple[str, ...]:
-        """Return the states that a single event leads to, in the order of the table."""
+        """Return the states to which a single event leads, in the order of the table."""
         states = (target for (source, _), target in self.transitions.items() if source == state)
         return tuple(dict.fromkeys(states))
 
     def terminal_next_states(self, state: str) -> tuple[str, ...]:
-        """Return the terminal states that a single event leads to from this one."""
+        """Return the terminal states to which a single event leads from this one."""
         return tuple(target for target in self.next_states(state) if target in self.terminal)
 
     def allowed_events(self, state: str) -> tuple[str, ...]:
@@ -47,9 +47,9 @@ class Machine:
         return tuple(sorted(event for source, event in self.transitions if source == state))
 
 
-# "Thread status". The text names the states and two facts (a thread just started is idle; active
-# means an active turn), and calls the transitions not shown: this table has what follows from the
-# meanings and from "Thread storage and loading", and no rule may fail what is missing from it.
+# "Thread status". The specification names the states and two facts (a thread just started is idle;
+# active means an active turn), and does not show the transitions: these follow from the meanings
+# and from "Thread storage and loading", and no rule may fail a transition that is missing here.
 THREAD_STATUS = Machine(
     initial="notLoaded",
     transitions={
@@ -95,8 +95,8 @@ ITEM = Machine(
     terminal=frozenset({"completed"}),
 )
 
-# "Item lifecycle", the status values: what an item of a type that has a status may say of itself.
-# The status is that of item/started, of item/completed, and of nothing in between.
+# "Item lifecycle": the status values of items whose type has a status. Only item/started and
+# item/completed show a status, no message in between.
 _TOOL_CALL = {
     ("none", "work begins"): "inProgress",
     ("inProgress", "work is done"): "completed",
@@ -109,8 +109,8 @@ CHANGE_STATUS = Machine(
     terminal=frozenset({"completed", "failed", "declined"}),
 )
 
-# Item type -> the machine of its status, by the words that its schema takes. A type that is not
-# here has no status.
+# Item type -> the machine of its status, by the name of the enumeration in its schema. A type that
+# is missing here has no status.
 _MACHINE_OF = {"DeclinableStatus": CHANGE_STATUS, "ToolStatus": TOOL_CALL_STATUS}
 ITEM_STATUS: Mapping[str, Machine] = {
     item_type: _MACHINE_OF[words] for item_type, words in status_types().items()
@@ -126,7 +126,7 @@ STORAGE = Machine(
     terminal=frozenset(),
 )
 
-# "Approval sequence". Where no approval is needed this machine is not entered.
+# "Approval sequence". An item that needs no approval does not enter this machine.
 APPROVAL = Machine(
     initial="item started",
     transitions={
@@ -156,7 +156,7 @@ COUPLINGS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("turn", "failed"): ("thread-status", "turn failed"),
 }
 
-# What must hold between two machines: (machine, state) -> (other machine, states it may be in).
+# Invariants between two machines: (machine, state) -> (other machine, states it may be in).
 INVARIANTS: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("thread-status", "active"): ("turn", frozenset({"inProgress"})),
     ("thread-status", "idle"): ("turn", frozenset({"none"}) | TURN.terminal),

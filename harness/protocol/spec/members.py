@@ -1,4 +1,4 @@
-"""Members of an object by a schema of the book, in words for a page."""
+"""Members of the objects that the book's schemas describe, in words for pages of the docs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from harness.protocol.spec.schemas import Node, SchemaBook, cited_clauses, cited
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of an object: `type` in words, whether it must be there."""
+    """A member of an object; `type` is in words."""
 
     name: str
     type: str
@@ -18,7 +18,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The additional members of an object whose `type` is `value`; `clause` is the row for it.
+    """The additional members of an object whose `type` is `value`; `clause` is its requirement.
 
     `open` are the ids of the open points that its schema, or one within it, cites.
     """
@@ -31,7 +31,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A type of the book. A type that is a list of words has `values` and no members."""
+    """A type of the book. An enumeration has `values` and no members."""
 
     name: str
     clauses: tuple[str, ...]
@@ -41,7 +41,7 @@ class Shape:
 
 
 def shape_of(book: SchemaBook, reference: str) -> Shape:
-    """Return the shape that a reference names. Raises BookError where it leads nowhere."""
+    """Return the shape that a reference names. Raises BookError if there is none."""
     node, file = book.place(reference)
     return Shape(
         name=reference.rpartition("/")[2],
@@ -105,7 +105,7 @@ def _clauses_of_members(node: Node) -> tuple[str, ...]:
 
 
 def type_words(book: SchemaBook, node: Node, file: str) -> str:
-    """Return a type as people say it: "array of string", "Turn", "string or null", "`a`, `b`"."""
+    """Return a type in words: "array of string", "Turn", "string or null", "`a`, `b`"."""
     if "$ref" in node:
         target, home = book.place(node["$ref"], file)
         if "enum" in target:

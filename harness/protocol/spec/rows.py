@@ -1,4 +1,4 @@
-"""The rows of the book's tables as values, and the checks that each must pass."""
+"""The rows of the book's tables as values. A row that fails a check raises `BookError`."""
 
 import re
 from collections.abc import Callable, Collection
@@ -13,11 +13,11 @@ REF = re.compile(r"[a-z-]+\.json#/\$defs/[A-Za-z]+")
 
 SESSION_DOCUMENT = "session-protocol"
 BASES = ("STATED", "DERIVED", "CHOSEN")
-# The level follows from the basis; STATED is SHOULD only where the text itself is a note or a hint.
+# The level follows from the basis; STATED is SHOULD only if the specification gives a note or hint.
 LEVELS = {"STATED": ("MUST", "SHOULD"), "DERIVED": ("SHOULD", "MUST"), "CHOSEN": ("INFO",)}
 BOUND = ("server", "client", "both")
 PARTS = ("B", "C", "D", "E", "F")
-# The two kinds of reasons why no rule can judge a requirement; the text after it says more.
+# The beginnings of the reasons why no rule can judge a requirement.
 EXCLUSIONS = ("not observable from outside: ", "under development: ")
 DIRECTIONS = ("client-to-server", "server-to-client")
 STABILITIES = ("stable", "experimental", "under-development", "silent")
@@ -25,10 +25,10 @@ STABILITIES = ("stable", "experimental", "under-development", "silent")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One normative sentence, in our own words, and its place in the documents.
+    """One normative sentence, in the project's own words, and its place in the specification.
 
     `basis` is STATED, DERIVED or CHOSEN; `level` MUST, SHOULD or INFO; `bound` server, client or
-    both; `line` counts in the document.
+    both; `line` is the line in the document, from 1.
     """
 
     id: str
@@ -84,9 +84,9 @@ EFFECTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MethodRow:
-    """A request of either side. `params` and `result` are schema references, or None: not shown.
+    """A request of either side.
 
-    `effects` are words of `EFFECTS`.
+    `params` and `result` are schema references, None if not shown; `effects` are of `EFFECTS`.
     """
 
     method: str
@@ -101,7 +101,7 @@ class MethodRow:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedMethod:
-    """A request that the text does not name; `clauses` are its open points."""
+    """A request that the specification does not name; `clauses` are its open points."""
 
     method: str
     clauses: tuple[str, ...]
@@ -110,7 +110,7 @@ class UnlistedMethod:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A notification of the server. `params` is a schema reference, or None: not shown."""
+    """A notification of the server. `params` is a schema reference, None if not shown."""
 
     method: str
     params: str | None
@@ -121,9 +121,9 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Unspecified:
-    """A point that the text leaves open, and our choice.
+    """A point that the specification leaves open, and the choice of the reference server.
 
-    `surfaces` are those that it concerns. `unseen` says why no recording of a play on them
+    `surfaces` are the surfaces that it concerns. `unseen` says why no recording of a play on them
     shows a choice; None if one does.
     """
 
@@ -153,9 +153,9 @@ class Capability:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that the book was made from: its length in lines and its SHA-256.
+    """A document of the specification: its length in lines and its SHA-256.
 
-    `sections` has the line and the words of each heading, in order.
+    `sections` has the line and the text of each heading, in order.
     """
 
     name: str
@@ -174,14 +174,14 @@ T = TypeVar("T")
 
 
 def read_table(name: str, text: str, key: str, make: Callable[[str, Row], T]) -> dict[str, T]:
-    """Return the rows of a YAML text by their key, in the file's order; a key twice is an error."""
+    """Return the rows of a YAML text by key, in order. Raises BookError for a repeated key."""
     return _table(name, parse_rows(name, text), key, make)
 
 
 def read_messages(name: str, document: Any, part: str, make: Callable[[str, Row], T]) -> list[T]:
     """Return the rows of a schema file: its `methods` or `events` (`part`), in the file's order.
 
-    `name` is that of the file. A row names its schemas without the file, in which they stand.
+    `name` is that of the file, which is put before the names of schemas in a row.
     """
     rows: list[Row] = []
     for row in document.get(part, ()):

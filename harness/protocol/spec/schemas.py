@@ -1,8 +1,8 @@
 """The book's schemas: finding, compiling and traversing them.
 
 In addition to the keywords of JSON Schema an object may have `hinted`: the `required` members that
-the text names without saying that they are always present, each with its requirement. If such a
-member is missing or null, the error is only a hint.
+the specification names without saying that they are always present, each with its requirement. If
+such a member is missing or null, the error is only a hint.
 """
 
 import re
@@ -20,7 +20,7 @@ from harness.protocol.values import value_at
 Step: TypeAlias = str | int
 Path: TypeAlias = tuple[Step, ...]
 Node: TypeAlias = dict[str, Any]
-Hinted: TypeAlias = dict[str, str]  # a member, and the requirement that has it there
+Hinted: TypeAlias = dict[str, str]  # a member, and the requirement that names it
 Place: TypeAlias = tuple[Node, str]  # a schema, and the file it stands in
 
 FILES = schema_files()
@@ -73,7 +73,7 @@ class SchemaBook:
         return (f"{file}#/$defs/{name}" for name, file in self._homes.items())
 
     def place(self, reference: str, file: str = "") -> Place:
-        """Return the schema that a reference names; `file` is the default file."""
+        """Return the schema of a reference, by default in `file`. Raises BookError if unknown."""
         target, _, pointer = reference.removeprefix(BASE).partition("#")
         target = target or file
         name = pointer.removeprefix("/$defs/")
@@ -89,7 +89,7 @@ class SchemaBook:
             return self._validator(reference).is_valid(without_lone_surrogates(instance))
 
     def errors(self, reference: str, instance: Any) -> list[SchemaError]:
-        """Return the errors, sorted by place, at most one for a place and 20 in all."""
+        """Return at most one error per place and 20 in all, sorted by place; hints give way."""
         if self.is_valid(reference, instance):
             return []
         try:
@@ -103,9 +103,9 @@ class SchemaBook:
         return [error for error in errors if error in reported]
 
     def paths_of(self, type_name: str, reference: str) -> tuple[Path, ...]:
-        """Return the places of a type's objects in what the reference describes; "*": any element.
+        """Return the paths of a type's objects in a value of the schema; "*" is any element.
 
-        A type that contains itself is followed once.
+        A type that contains itself is followed once. Raises BookError for an unknown type.
         """
         if type_name not in self._homes:
             raise BookError(f"no type {type_name!r} in the judge's book")
@@ -155,7 +155,7 @@ class SchemaBook:
             )
 
     def _hints(self, reference: str, evaluation: list[str | int]) -> tuple[Hinted, Hinted]:
-        """Return the hinted members of the value that failed, and those of the object around it."""
+        """Return the hinted members of the value that failed, and those of its parent."""
         node: Any = {"$ref": reference}
         file = ""
         own: Hinted = {}
@@ -178,8 +178,7 @@ class SchemaBook:
     ) -> tuple[str, ...]:
         """Return the clauses cited on the path to a failed keyword, the nearest first.
 
-        Clauses about the failed value itself count; if there are none, those of the object around
-        it.
+        They are those about the failed value itself or, if there are none, about its parent.
         """
         node: Any = {"$ref": reference}
         file = ""

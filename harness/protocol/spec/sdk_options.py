@@ -1,4 +1,4 @@
-"""The values that the text lists for options of an SDK's threads.
+"""The values that the specification lists for options of an SDK's threads.
 
 Source: mcp-cli-and-sdk "Thread options (`startThread`, object, all optional)".
 """

@@ -1,6 +1,6 @@
-"""Reading the book's YAML and JSON files strictly.
+"""Strict reading of the book's YAML and JSON files.
 
-Every error is a `BookError` of one line that names the file and the row.
+An invalid row raises a `BookError` of one line that names the file and the row.
 """
 
 import json
@@ -25,7 +25,7 @@ def _loader() -> type[yaml.SafeLoader]:
     base = cast(type[yaml.SafeLoader], getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
     class Strict(base):
-        """Refuses a duplicate key; YAML would silently keep the last one."""
+        """A loader that rejects duplicate keys; YAML would silently keep the last one."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen: set[str] = set()
@@ -58,7 +58,7 @@ def schema_files() -> tuple[str, ...]:
 
 
 def parse_mapping(name: str, text: str) -> dict[str, Any]:
-    """Parse a YAML file that is one mapping."""
+    """Return the mapping in a YAML text. Raises `BookError` if it is not one mapping."""
     data = yaml.load(text, Loader=_loader())
     if not isinstance(data, dict):
         raise BookError(f"{name}: expected a mapping")
@@ -66,7 +66,7 @@ def parse_mapping(name: str, text: str) -> dict[str, Any]:
 
 
 def parse_rows(name: str, text: str) -> list[Row]:
-    """Parse the rows of a YAML file: a list of mappings with string keys."""
+    """Return the rows of a YAML text. Raises `BookError` if it is not a list of mappings."""
     try:
         # The loader is a SafeLoader: tags can only build plain values.
         data = yaml.load(text, Loader=_loader())
@@ -85,7 +85,7 @@ def parse_rows(name: str, text: str) -> list[Row]:
 
 
 def load_schemas(names: Iterable[str]) -> dict[str, Any]:
-    """Load schema files as parsed JSON, by name."""
+    """Return parsed schema files by name. Raises `BookError` for invalid JSON or repeated keys."""
     loaded: dict[str, Any] = {}
     for name in names:
         try:
@@ -99,7 +99,7 @@ def load_schemas(names: Iterable[str]) -> dict[str, Any]:
 
 
 def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Reject duplicate members; JSON would silently keep the last one."""
+    """Return an object. Raises `BookError` for a repeated member; JSON would keep the last one."""
     merged = dict(members)
     if len(merged) < len(members):
         names = [name for name, _ in members]
@@ -109,7 +109,7 @@ def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_keys(place: str, row: Row, required: Iterable[str], optional: Iterable[str] = ()) -> None:
-    """Reject a row with a missing or unknown key."""
+    """Raise `BookError` for a row with a missing or unknown key."""
     needed = tuple(required)
     missing = [key for key in needed if key not in row]
     if missing:

@@ -2,8 +2,8 @@
 
 Source: session-protocol "Approval sequence", "Server requests", "Events".
 
-In the document each decision is a word. The shipping server's clients give the two amendments as
-objects with what is to be amended; a server that takes both forms serves both kinds of client.
+In the document each decision is a word. Clients of the shipping server send the two amendments as
+objects with their content; a server that accepts both forms serves both kinds of clients.
 """
 
 from typing import Literal
@@ -16,7 +16,7 @@ from harness.protocol.wire.rpc import RequestId
 
 
 class CommandApprovalParams(WireModel):
-    """Params of `item/commandExecution/requestApproval`; `command` is the words, not one text."""
+    """Params of `item/commandExecution/requestApproval`; `command` is the list of its words."""
 
     thread_id: str
     turn_id: str
@@ -50,26 +50,26 @@ class ExecpolicyAmendment(_SnakeCase):
 
 
 class NetworkRule(WireModel):
-    """A rule on a host that may be reached, or not, from now on."""
+    """A host to which connections are allowed, or denied, from now on."""
 
     host: str
     action: Literal["allow", "deny"]
 
 
 class NetworkPolicyAmendment(_SnakeCase):
-    """The rule to keep."""
+    """The rule about a host that the client wants the server to keep."""
 
     network_policy_amendment: NetworkRule
 
 
 class AcceptWithExecpolicyAmendment(WireModel):
-    """The decision of that name, with its rule."""
+    """The decision `acceptWithExecpolicyAmendment` with the words to accept from now on."""
 
     accept_with_execpolicy_amendment: ExecpolicyAmendment
 
 
 class ApplyNetworkPolicyAmendment(WireModel):
-    """The decision of that name, with its rule."""
+    """The decision `applyNetworkPolicyAmendment` with its rule about a host."""
 
     apply_network_policy_amendment: NetworkPolicyAmendment
 

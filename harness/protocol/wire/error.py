@@ -17,11 +17,11 @@ AgentErrorInfo = Literal[
     "InternalServerError",
     "Other",
 ]
-"""The values given; the document says its list is not complete."""
+"""The values in the document, which says that its list is not complete."""
 
 
 class TurnError(WireModel):
-    """The failure of a turn, or of one try; `agentErrorInfo` may also be what others add to it."""
+    """The failure of a turn or of one attempt; other servers may extend `agentErrorInfo`."""
 
     message: str
     agent_error_info: AgentErrorInfo | Json = None

@@ -11,7 +11,7 @@ from harness.protocol.wire.base import WireModel
 
 
 class TextInput(WireModel):
-    """Words of the user."""
+    """A text of the user."""
 
     type: Literal["text"] = "text"
     text: str

@@ -1,9 +1,9 @@
 """Thread items: the parts of a turn.
 
 Source: session-protocol "ThreadItem", "Item lifecycle" (the words of each status). "Not shown"
-there, so ours by choice and open for others': MessagePhase, CommandAction, FileUpdateChange `kind`
-and `diff`, and the webSearch actions other than `search`; the shapes are the shipping server's, the
-spelling the document's.
+there, so chosen by this project, while other values are read too: MessagePhase, CommandAction,
+FileUpdateChange `kind` and `diff`, and the webSearch actions other than `search`. Their shapes are
+the shipping server's, their spelling is the document's.
 """
 
 from typing import Annotated, Literal
@@ -15,11 +15,11 @@ from harness.protocol.wire.input import UserInput
 from harness.protocol.wire.tool import McpToolError, McpToolResult, ToolContent
 
 DeclinableStatus = Literal["inProgress", "completed", "failed", "declined"]
-"""Of commandExecution and fileChange."""
+"""The status of a commandExecution or fileChange."""
 ToolStatus = Literal["inProgress", "completed", "failed"]
-"""Of mcpToolCall and dynamicToolCall."""
+"""The status of an mcpToolCall or dynamicToolCall."""
 MessagePhase = Literal["commentary", "final_answer"]
-"""Our values; the document shows none."""
+"""The values of this project; the document shows none."""
 
 
 class UserMessageItem(WireModel):
@@ -31,7 +31,7 @@ class UserMessageItem(WireModel):
 
 
 class AgentMessageItem(WireModel):
-    """A message of the agent; `phase` is a MessagePhase, or whatever another server says."""
+    """A message of the agent; `phase` is a MessagePhase, or another server's own value."""
 
     type: Literal["agentMessage"] = "agentMessage"
     id: str
@@ -40,7 +40,7 @@ class AgentMessageItem(WireModel):
 
 
 class PlanItem(WireModel):
-    """A proposed plan (experimental); this text counts, not the joined deltas."""
+    """A proposed plan (experimental); `text` may differ from the joined deltas, and prevails."""
 
     type: Literal["plan"] = "plan"
     id: str
@@ -74,7 +74,7 @@ class ListFilesAction(WireModel):
 
 
 class SearchAction(WireModel):
-    """A command that looks for a text."""
+    """A command that searches files for a text."""
 
     type: Literal["search"] = "search"
     command: str
@@ -93,11 +93,11 @@ _KnownAction = Annotated[
     ReadAction | ListFilesAction | SearchAction | UnknownAction, Field(discriminator="type")
 ]
 CommandAction = Annotated[_KnownAction | OpenObject, Field(union_mode="left_to_right")]
-"""One step of a command, as far as it was understood."""
+"""One step of a command as the server understands it; other objects are read too."""
 
 
 class CommandExecutionItem(WireModel):
-    """A command that the agent runs. `durationMs` in milliseconds; output is stdout and stderr."""
+    """A command that the agent runs; `aggregatedOutput` is stdout and stderr."""
 
     type: Literal["commandExecution"] = "commandExecution"
     id: str
@@ -124,7 +124,7 @@ class DeleteKind(WireModel):
 
 
 class UpdateKind(WireModel):
-    """The file changes; `move_path`, spelled so, is where it goes, null where it stays."""
+    """The file changes; `move_path`, in snake_case, is its new path, null if it is not moved."""
 
     type: Literal["update"] = "update"
     move_path: str | None = Field(alias="move_path")
@@ -186,14 +186,14 @@ class SearchWebAction(WireModel):
 
 
 class OpenPageAction(WireModel):
-    """An opened page; `url` is our member."""
+    """An opened page; `url` is not in the document."""
 
     type: Literal["open_page"] = "open_page"
     url: Json = None
 
 
 class FindInPageAction(WireModel):
-    """A search within a page; `url` and `pattern` are our members."""
+    """A search within a page; `url` and `pattern` are not in the document."""
 
     type: Literal["find_in_page"] = "find_in_page"
     url: Json = None
@@ -206,7 +206,7 @@ WebSearchAction = Annotated[
 
 
 class WebSearchItem(WireModel):
-    """A look at the web."""
+    """A search on the web, or a visit to a page."""
 
     type: Literal["webSearch"] = "webSearch"
     id: str
@@ -231,7 +231,7 @@ class EnteredReviewModeItem(WireModel):
 
 
 class ExitedReviewModeItem(WireModel):
-    """A review ends; `review` is all of it: overall notes, then the findings as bullets."""
+    """A review ends; `review` is its whole text: overall notes, then the findings as bullets."""
 
     type: Literal["exitedReviewMode"] = "exitedReviewMode"
     id: str

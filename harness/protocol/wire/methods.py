@@ -1,9 +1,8 @@
 """The method table: one row per request and notification.
 
-Routers, clients, docs and the agreement test read them; no behaviour hangs on a row. Source:
-session-protocol "Endpoints", "Server requests", "Events". A row names its models, and their module
-is imported on first use: a process that never lists skills never imports the models of
-skills.
+Routers, clients, docs and the agreement test read the rows, which have no behaviour. Source:
+session-protocol "Endpoints", "Server requests", "Events". A row names its models, whose module is
+imported on first use: a process that never lists skills never imports the models of skills.
 """
 
 from enum import StrEnum
@@ -14,7 +13,7 @@ from harness.protocol.wire.base import WireModel
 
 
 class Direction(StrEnum):
-    """The sender of a message, and whether it is answered."""
+    """The sender of a message, and whether the message is answered."""
 
     CLIENT_REQUEST = "client-request"
     CLIENT_NOTIFICATION = "client-notification"
@@ -23,14 +22,14 @@ class Direction(StrEnum):
 
 
 class Scope(StrEnum):
-    """The requests behind which a request queues."""
+    """The earlier requests that must be handled before a request."""
 
     CONNECTION = "connection"
     """Handled before any later request of its connection."""
     THREAD = "thread"
     """Handled in order of arrival among the requests of its `threadId`."""
     NONE = "none"
-    """Queues behind nothing (and every notification)."""
+    """Handled at once; the scope of every notification too."""
 
 
 class Stability(StrEnum):
@@ -40,7 +39,7 @@ class Stability(StrEnum):
     EXPERIMENTAL = "experimental"
     UNDER_DEVELOPMENT = "under-development"
     SILENT = "silent"
-    """The document does not name it; it is needed for what the document does name."""
+    """The document does not name the method, but needs it for one that it names."""
 
 
 class MethodSpec(NamedTuple):
@@ -199,7 +198,7 @@ BY_METHOD: dict[str, MethodSpec] = {spec.method: spec for spec in METHODS}
 
 
 class _ByParams(dict[type[WireModel], str]):
-    """Filled on lookup, so that the table alone imports no model."""
+    """A mapping that is filled on lookup, so that the table alone imports no model."""
 
     def __missing__(self, params: type[WireModel]) -> str:
         name = f"{params.__module__.removeprefix('harness.protocol.wire.')}.{params.__name__}"
@@ -214,4 +213,4 @@ _NOTIFICATION_OF = {
 }
 
 BY_PARAMS: dict[type[WireModel], str] = _ByParams()
-"""The name of a server notification by its params class: each has a class of its own."""
+"""The method of a server notification by its params class: each has a class of its own."""

@@ -44,7 +44,7 @@ ReviewTarget = Annotated[
     UncommittedChanges | BaseBranch | Commit | CustomTarget, Field(discriminator="type")
 ]
 ReviewDelivery = Literal["inline", "detached"]
-"""In the thread itself, or in a new one; inline unless said."""
+"""`inline` (the default) runs in the thread itself, `detached` in a new one."""
 
 
 class ReviewStartParams(WireModel):

@@ -24,7 +24,7 @@ class ErrorCode(IntEnum):
 
 
 class RpcError(WireModel):
-    """The `error` member of a refused request."""
+    """The `error` member of the answer to a rejected request."""
 
     code: int
     message: str
@@ -47,7 +47,7 @@ class Response(WireModel):
 
 
 class ErrorResponse(WireModel):
-    """`{id, error}`; the id is null where the request's own could not be read."""
+    """`{id, error}`; the id is null if that of the request could not be read."""
 
     id: RequestId | None
     error: RpcError
@@ -61,4 +61,4 @@ class Notification(WireModel):
 
 
 class Empty(WireModel):
-    """`{}`: params or a result that carries nothing."""
+    """`{}`: params or a result without members."""

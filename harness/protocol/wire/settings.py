@@ -1,8 +1,8 @@
 """The settings a thread or a turn runs under: approval policy, sandbox, personality, effort.
 
-What a policy *does* is not here. Source: session-protocol "Enumerations", "SandboxPolicy (object)".
-The table of policies names the members of each type and does not call them required: in what is
-read, a member that is missing or null has the value that allows least. Composed policies have all.
+The effects of a policy are not here. Source: session-protocol "Enumerations", "SandboxPolicy
+(object)". The table of policies names the members of each type and does not call them required: a
+member that is missing or null has the value that allows least. Composed policies have all members.
 """
 
 from typing import Annotated, Literal
@@ -27,7 +27,7 @@ Summary = Literal["concise", "verbose"]
 
 
 class FullAccess(WireModel):
-    """The one `access` of a readOnly policy that the document gives."""
+    """The only `access` of a readOnly policy in the document."""
 
     type: Literal["fullAccess"]
 
@@ -39,14 +39,14 @@ class DangerFullAccess(WireModel):
 
 
 class ReadOnly(NullIsMissing):
-    """Reading as `access` says, writing nowhere."""
+    """Permission to read according to `access`, and to write nowhere."""
 
     type: Literal["readOnly"] = "readOnly"
     access: FullAccess = FullAccess(type="fullAccess")
 
 
 class WorkspaceWrite(NullIsMissing):
-    """Writing in the working directory and the given roots (absolute paths)."""
+    """Permission to write in the working directory and in `writableRoots` (absolute paths)."""
 
     type: Literal["workspaceWrite"] = "workspaceWrite"
     writable_roots: list[str] = Field(default_factory=list[str])
@@ -54,9 +54,10 @@ class WorkspaceWrite(NullIsMissing):
 
 
 class ExternalSandbox(NullIsMissing):
-    """The caller provides the sandbox. `networkAccess`: `enabled` is given, the list is open.
+    """A sandbox that the caller provides.
 
-    `restricted` is the shipping server's word for none.
+    Of `networkAccess` the document gives only `enabled`; `restricted` is the shipping server's word
+    for no access.
     """
 
     type: Literal["externalSandbox"] = "externalSandbox"

@@ -2,7 +2,7 @@
 
 Source: session-protocol "Skill (SkillMetadata)", "skills/list", "skills/config/write",
 "skills/remote/list and skills/remote/export". The two remote methods are under development there;
-what of them is not shown is the shipping server's.
+their parts that are not shown are the shipping server's.
 """
 
 from typing import Annotated
@@ -13,7 +13,7 @@ from harness.protocol.wire.base import OpenObject, WireModel
 
 
 class SkillInterface(WireModel):
-    """The shown form of a skill; icons are file names, the colour is `#RRGGBB`."""
+    """The presentation of a skill; icons are file names, the colour is `#RRGGBB`."""
 
     display_name: str | None = None
     short_description: str | None = None
@@ -102,7 +102,7 @@ class SkillsRemoteExportParams(WireModel):
 
 
 class SkillsRemoteExportResult(WireModel):
-    """Result of `skills/remote/export`: where the skill was put."""
+    """Result of `skills/remote/export`: the path to which the skill was written."""
 
     id: str
     path: str

@@ -33,7 +33,7 @@ class SystemErrorStatus(WireModel):
 
 
 ActiveFlag = Literal["waitingOnApproval", "waitingOnUserInput"]
-"""Our values, the shipping server's; the document shows none."""
+"""The values of the shipping server; the document shows none."""
 
 
 class ActiveStatus(WireModel):
@@ -51,9 +51,9 @@ ThreadStatus = Annotated[
 class Thread(WireModel):
     """One thread. Times are seconds since 1970; `path` is null for an ephemeral thread.
 
-    `preview` is there "if available", `turns` where they were asked for; reading knows no
-    difference between no turns and none given. Not in the document: `name`, which the user gave it,
-    and `source`, the kind of client that it was made for; in the reference server strings.
+    `preview` is present "if available", `turns` if they were requested; missing turns are read as
+    an empty list. Not in the document: `name`, which the user gave it, and `source`, the kind of
+    client that it was made for; both are strings in the reference server.
     """
 
     id: str

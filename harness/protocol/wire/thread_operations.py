@@ -1,8 +1,8 @@
 """Operations on threads that exist: list, archive, name, unload, roll back, compact.
 
 Source: session-protocol "thread/list", "thread/archive", "Other thread operations", "Events". The
-document shows the params of the six other operations and four of the payloads here not at all:
-those are the shipping server's.
+document does not show the params of the six other operations, nor four of the payloads here: those
+are the shipping server's.
 """
 
 from typing import Literal
@@ -14,7 +14,7 @@ ThreadSortKey = Literal["created_at", "updated_at"]
 
 
 class ThreadListParams(WireModel):
-    """Params of `thread/list`, all optional; `limit` is whole. Empty `modelProviders` is all."""
+    """Params of `thread/list`, all optional; empty `modelProviders` means all providers."""
 
     cursor: str | None = None
     limit: int | None = None
@@ -52,14 +52,14 @@ class ThreadUnarchiveResult(WireModel):
 
 
 class ThreadNameSetParams(WireModel):
-    """Params of `thread/name/set`; an empty name takes the name away."""
+    """Params of `thread/name/set`; an empty name removes the thread's name."""
 
     thread_id: str
     name: str
 
 
 class ThreadLoadedListParams(WireModel):
-    """Params of `thread/loaded/list`: pages, as those of `thread/list`."""
+    """Params of `thread/loaded/list`, which has pages as `thread/list` has."""
 
     cursor: str | None = None
     limit: int | None = None
@@ -79,20 +79,20 @@ class ThreadUnsubscribeParams(WireModel):
 
 
 class ThreadUnsubscribeResult(WireModel):
-    """Result of `thread/unsubscribe`: a word, no thread status."""
+    """Result of `thread/unsubscribe`: a word, not a thread status."""
 
     status: Literal["unsubscribed", "notSubscribed", "notLoaded"]
 
 
 class ThreadRollbackParams(WireModel):
-    """Params of `thread/rollback`: how many of the last turns to drop, at least 1."""
+    """Params of `thread/rollback`: the number of last turns to drop, at least 1."""
 
     thread_id: str
     num_turns: int
 
 
 class ThreadRollbackResult(WireModel):
-    """Result of `thread/rollback`: the thread, its turns populated."""
+    """Result of `thread/rollback`: the thread with its remaining turns."""
 
     thread: Thread
 
@@ -116,13 +116,13 @@ class ThreadUnarchivedNotification(WireModel):
 
 
 class ThreadClosedNotification(WireModel):
-    """Params of `thread/closed`: nobody is subscribed any more, the thread is unloaded."""
+    """Params of `thread/closed`: the thread lost its last subscriber and is unloaded."""
 
     thread_id: str
 
 
 class ThreadNameUpdatedNotification(WireModel):
-    """Params of `thread/name/updated`; `threadName` is null when the name was taken away."""
+    """Params of `thread/name/updated`; `threadName` is null if the name was removed."""
 
     thread_id: str
     thread_name: str | None

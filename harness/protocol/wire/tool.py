@@ -41,13 +41,13 @@ class InputImage(WireModel):
 ToolOutput = Annotated[InputText | InputImage, Field(discriminator="type")]
 """The content of a client's answer to a call of its tool."""
 ToolContent = Annotated[ToolOutput | OpenObject, Field(union_mode="left_to_right")]
-"""The form of that content in a dynamicToolCall item."""
+"""A `ToolOutput` in a dynamicToolCall item, where other objects are read too."""
 
 
 class DynamicTool(NullIsMissing):
     """A tool that the client offers for a thread; `inputSchema` is a JSON Schema.
 
-    A tool without a description or a schema is one of a name that says all, without arguments.
+    Both may be missing: then only the name describes the tool, or it takes no arguments.
     """
 
     name: str
@@ -66,7 +66,7 @@ class ToolCallParams(WireModel):
 
 
 class ToolCallResult(NullIsMissing):
-    """The client's answer to `item/tool/call`; a tool may have nothing to say."""
+    """The client's answer to `item/tool/call`; `contentItems` may be missing."""
 
     success: bool
     content_items: list[ToolOutput] = Field(default_factory=list[ToolOutput])

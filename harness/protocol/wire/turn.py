@@ -24,7 +24,7 @@ class Turn(WireModel):
 
 
 class TurnStartParams(WireModel):
-    """Params of `turn/start`; what is left out stays as the thread has it."""
+    """Params of `turn/start`; a setting that is left out stays as the thread has it."""
 
     thread_id: str
     input: list[UserInput]

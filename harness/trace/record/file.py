@@ -22,9 +22,10 @@ Say = Callable[[str], None]
 
 
 class RecordingFile:
-    """Writes a trace to a file that must not exist, or may with `force`. Raises `UsageError`.
+    """A trace file, written line by line.
 
-    A write error is reported once, by `say`; nothing is written from then on.
+    Raises `UsageError` if the file cannot be opened, or exists and `force` is False. A write error
+    is reported once, by `say`; nothing is written from then on.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class RecordingFile:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether something could not be written."""
+        """Return whether nothing is written any more: a write failed, or the file is closed."""
         return self._descriptor < 0
 
     def elapsed_seconds(self) -> float:
@@ -49,16 +50,16 @@ class RecordingFile:
         return time.monotonic() - self._start
 
     def next_seq(self) -> int:
-        """Return the number of the next frame."""
+        """Count one more frame and return its number, from 0."""
         self._seq += 1
         return self._seq - 1
 
     def write_frame(self, frame: Frame) -> None:
-        """Write a frame with a number from `next_seq` and masked secrets."""
+        """Write a frame, whose number is from `next_seq` and whose secrets the caller masked."""
         self._write(frame_line(frame))
 
     def write_mark(self, body: MarkBody) -> None:
-        """Write a mark with the current time."""
+        """Write a mark with the current time; its secrets are masked."""
         self._write(
             self._masker.mask_text(mark_line(Mark(self.elapsed_seconds(), self._seq - 1, body)))
         )
@@ -72,10 +73,10 @@ class RecordingFile:
 
     @contextlib.contextmanager
     def close_with(self, end: Callable[[], End]) -> Generator[None]:
-        """Run a block with the file open; then write its end.
+        """Run a block, then write the end that `end` returns and close the file.
 
-        A recording without messages is removed if the block raises `UsageError`, so that the same
-        command can be repeated with the same file.
+        If the block raises `UsageError` and no message was recorded, remove the file instead, so
+        that the same command can be repeated.
         """
         try:
             yield
@@ -87,11 +88,10 @@ class RecordingFile:
             self.close(end())
 
     def _remove(self) -> None:
-        """Close the file, and remove it: nothing was recorded."""
+        """Close the file, and remove it unless it is a pipe or another special file."""
         if not self.has_failed:
             os.close(self._descriptor)
             self._descriptor = -1
-        # Leave pipes and other special files alone.
         if self.path.is_file():
             self.path.unlink(missing_ok=True)
 
@@ -114,7 +114,7 @@ class RecordingFile:
             self._length += len(data)
 
     def _give_up(self, error: OSError) -> None:
-        """End the file with its last whole line."""
+        """Cut the file after its last whole line, close it, and report the error."""
         descriptor, self._descriptor = self._descriptor, -1
         # A pipe cannot be truncated: its last line stays partial.
         with contextlib.suppress(OSError):
@@ -129,7 +129,8 @@ class RecordingFile:
 def next_numbered_path(folder: Path) -> Path:
     """Return the first unused path of `1.jsonl`, `2.jsonl`, …; create the folder if needed.
 
-    A client may start its server, or an agent, many times. Raises `UsageError`.
+    A client may start its server, or an agent, many times. Raises `UsageError` if the folder cannot
+    be created or read.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Masks for secrets in recordings.
 
-It works on text as it is on the wire, so it finds secrets in messages, command lines and URLs
+Secrets are searched in the text on the wire, so they are found in messages, command lines and URLs
 alike. Equal secrets get equal masks (`<secret 1>`), so that a reader can match them; a value once
 known as a secret is masked everywhere from then on.
 
@@ -36,10 +36,10 @@ _OPTION = re.compile(rf"--?[\w-]*(?:{_SECRET_WORDS})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form of secrets: the group `secret` of the expression.
+    """A pattern of secrets, whose group `secret` is masked.
 
-    Every text of the form contains one of the lower-case `hints`, which are searched first since
-    that is cheap, and most messages contain none.
+    Every match contains one of the lower-case `hints`; they are searched first, since that is
+    cheap and most messages contain none.
     """
 
     pattern: re.Pattern[str]
@@ -68,7 +68,7 @@ _FORMS: Final = (
         r"(?:bearer\s+|basic\s+)?(?:\\*[\"'])?(?P<secret>(?!<secret )[^\s\"'\\,;]{8,})",
         *_NAME_HINTS,
     ),
-    # https://user:password@host, and what a query says.
+    # https://user:password@host, and secret parameters of a query.
     _form(r"://[^/\s:@\"]*:(?P<secret>[^/\s@\"]+)@", "://"),
     _form(
         rf"[?&](?:[\w-]*(?:{_SECRET_WORDS})|key|sig|signature|code|auth)=(?P<secret>[^&\s\"'\\#]+)",
@@ -101,10 +101,10 @@ def secret_values(environ: Mapping[str, str]) -> list[str]:
 
 
 class Masker:
-    """Replaces secrets by masks.
+    """A replacer of secrets by masks.
 
-    `secrets` are known from the start; `patterns` are expressions of the user's, of which the whole
-    match is a secret, or the first group where there is one. With `active` False everything stays
+    `secrets` are known from the start; `patterns` are expressions of the user's, of which the first
+    group is a secret, or the whole match if there is no group. With `active` False everything stays
     as it is.
     """
 
@@ -125,11 +125,11 @@ class Masker:
 
     @property
     def count(self) -> int:
-        """Return the number of different secrets seen."""
+        """The number of different secrets seen."""
         return len(self._numbers)
 
     def mask_text(self, value: str) -> str:
-        """Replace the secrets in a text by masks."""
+        """Return a text with masks for its secrets, which are remembered."""
         if not self._active:
             return value
         if self._literal is not None:
@@ -143,7 +143,7 @@ class Masker:
         return value
 
     def mask_bytes(self, value: bytes) -> bytes:
-        """Replace the secrets in bytes, which need not be UTF-8."""
+        """Return bytes, which need not be UTF-8, with masks for their secrets."""
         if not self._active:
             return value
         return self.mask_text(value.decode("utf-8", "surrogateescape")).encode(
@@ -151,7 +151,7 @@ class Masker:
         )
 
     def mask_words(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Mask the words of a command line; the word after `--api-key` is a secret."""
+        """Return a command line with masks; the word after `--api-key` is a secret as a whole."""
         if not self._active:
             return tuple(words)
         masked: list[str] = []

@@ -15,10 +15,10 @@ from harness.trace.record.masks import Masker
 
 
 class Tap:
-    """Records the lines of one connection, and passes each on unchanged."""
+    """A tap that records the lines of one connection, and passes each on unchanged."""
 
     held_count = 0
-    """Nothing is ever kept back."""
+    """The number of lines that are kept back: none ever."""
 
     def __init__(self, file: RecordingFile, masker: Masker, connection: str = "c1") -> None:
         self._file = file
@@ -31,7 +31,7 @@ class Tap:
     def feed(
         self, raw: bytes, direction: Direction, *, damage: Damage | None = None
     ) -> list[Frame]:
-        """Record a line, and return it to be passed on."""
+        """Record a line with its secrets masked; return it unchanged, to be passed on."""
         passed = Frame(
             seq=0,
             at=0.0,
@@ -104,7 +104,7 @@ class Tap:
 
 
 class ProgramTap(Tap):
-    """Records a program's lines; its input is one frame, as in a trace of a run.
+    """A tap on a program's lines; the program's input is one frame, as in a trace of a run.
 
     The input is recorded when it has ended or when the program writes something, whichever comes
     first.
@@ -124,7 +124,7 @@ class ProgramTap(Tap):
         super()._write(raw, direction, None)
 
     def flush(self, *, always: bool = False) -> None:
-        """Record the program's input; with `always` also if it is empty."""
+        """Record the input collected so far; with `always` also if it is empty."""
         if self._input or always:
             self.input_written = True
             data, self._input = bytes(self._input), bytearray()

@@ -1,9 +1,9 @@
 """The surface of `agent exec`: a program that writes events, one turn per process.
 
-Its lines on standard output are JSON objects that say their `type`; it reads its standard input as
-text and answers nothing. So a connection is one process, nobody correlates anything, and a turn is
-known by its place in the stream. How the program was started and how it ended are marks that name
-the connection (trace.marks: ProgramStarted, ProgramErrors, ProgramEnded).
+Its lines on standard output are JSON objects with a `type`; it reads its standard input as text and
+answers nothing. So a connection is one process, there are no answers to correlate, and a turn is
+known by its place in the stream. The start and the end of the program are marks that name the
+connection (trace.marks: ProgramStarted, ProgramErrors, ProgramEnded).
 """
 
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ class StreamLedger:
         """Do nothing: no mark meets an obligation."""
 
     def open_turns(self) -> list[StreamTurn]:
-        """Return the open turns, oldest first; a fatal error ends the running one."""
+        """Return the open turns, oldest first; a fatal error ends all before it."""
         last = max((frame.seq for frame in self._stream.fatal), default=-1)
         return [turn for turn in self._stream.turns if not turn.ends and turn.start.seq > last]
 
@@ -92,21 +92,21 @@ class Exec:
     name = "exec"
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """Classify what we write as text, a line of the program as an event or MALFORMED."""
+        """Return INPUT for text of the harness, EVENT for a line with a type, else MALFORMED."""
         if direction is Direction.TO_TARGET:
             return Kind.INPUT
         return Kind.EVENT if isinstance(obj(value).get("type"), str) else Kind.MALFORMED
 
     def view(self) -> Stream:
-        """Return the threads and turns of the stream."""
+        """Return an empty view of the events of one process."""
         return Stream()
 
     def ledgers(self) -> SeparateLedgers[StreamLedger]:
-        """Return separate ledgers: the processes are independent."""
+        """Return empty ledgers of the turns that must end, one per process."""
         return SeparateLedgers(StreamLedger)
 
     def topics_of(self, frame: Frame, view: Stream, book: Book) -> Topics:
-        """Return the topics of an event: its kind and its type."""
+        """Return the topics of a frame: its kind, and the type of an event."""
         kind = ("kind", str(frame.kind))
         return (kind, ("event", event_type(frame))) if frame.kind is Kind.EVENT else (kind,)
 

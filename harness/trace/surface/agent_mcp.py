@@ -1,16 +1,16 @@
 """The surface of `agent mcp`: runs of commands that end and leave files behind.
 
-A command answers nothing while it runs, and its output is free text. So the harness writes
-a run down as two messages of its own making, which have the same `id`, the number of the run:
+A command answers nothing while it runs, and its output is free text. So the harness records a run
+as two messages of its own making, whose `id` is the number of the run:
 
     {"id": 1, "argv": ["mcp", "add", "docs", "--", "npx"], "env": {}, "files": [FILE…]}
     {"id": 1, "status": 0, "stdout": "…", "stderr": "…", "files": [FILE…]}
 
-`argv` are the words after the agent's own, `env` the variables that the play adds, `files` those of
-the agent's home right before and right after: {"path", "mode": "0600", "size"}, with `text` of
-config.toml (null where it is not UTF-8), and `holds`, the secrets of the play that stand in the
-bytes. What a command asks of the authorization server or the MCP server of the harness stands
-between the two, and so does what it was answered, and the address that was visited for it:
+`argv` are the words after the agent's command, `env` the variables that the play adds, `files` the
+files of the agent's home before and after the run: {"path", "mode": "0600", "size"}, with `text` of
+config.toml (null if it is not UTF-8), and `holds`, the secrets of the play that the bytes contain.
+Requests of the command to the harness's authorization server or MCP server, the answers, and visits
+to an address for the command stand between the two messages:
 
     {"id": 1, "web": "authorize", "method": "GET", "path": "/authorize", "query": {}, "form": {}}
     {"id": 1, "answers": "token", "status": 200, "body": {}}
@@ -31,13 +31,13 @@ from harness.trace.marks import MarkBody
 from harness.trace.surface.base import SeparateLedgers, Topics
 from harness.trace.trace import Mark
 
-# The options of the text that are followed by a value.
+# The options in the specification that are followed by a value.
 _OPTIONS_WITH_VALUE: Final = ("--env", "--url", "--bearer-token-env-var", "--scopes")
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The meaning of a command's words. `after_dashes` is None without a double dash."""
+    """The parsed words of a command. `after_dashes` is None if there is no `--`."""
 
     subcommand: str
     names: tuple[str, ...]
@@ -50,12 +50,12 @@ class Words:
         return self.names[0] if self.names else ""
 
     def last(self, option: str) -> str | None:
-        """Return the value of an option that is given once, None if it is not there."""
+        """Return the last value of an option, None if it is not given."""
         return self.options[option][-1] if option in self.options else None
 
 
 def words_of(argv: list[str]) -> Words:
-    """Parse the words of `mcp SUBCOMMAND …`; of other commands, none."""
+    """Return the parsed words of `mcp SUBCOMMAND …`, empty for any other command."""
     if argv[:1] != ["mcp"] or len(argv) < 2:
         return Words("", (), {}, None)
     rest, after = argv[2:], None
@@ -115,13 +115,13 @@ class Run:
 
     @property
     def output(self) -> str:
-        """Standard output, then standard error: the text does not say which is used."""
+        """Both outputs, standard error last: the specification does not say which is used."""
         end = obj(self.end.json) if self.end is not None else {}
         return "\n".join(filter(None, (text(end.get("stdout")), text(end.get("stderr")))))
 
     @property
     def stdout(self) -> str:
-        """Standard output."""
+        """The standard output, "" while the run has not ended."""
         return text(obj(self.end.json).get("stdout")) if self.end is not None else ""
 
 
@@ -151,11 +151,11 @@ class Commands:
             run.end = frame
 
     def run_of(self, frame: Frame) -> Run | None:
-        """Return the run that a message is about."""
+        """Return the run that a message is about, None if it has not begun."""
         return self.runs.get(str(obj(frame.json).get("id")))
 
     def runs_before(self, run: Run) -> list[Run]:
-        """Return the runs that had ended when this one was asked for, oldest first."""
+        """Return the runs that had ended before this one was requested, oldest first."""
         return [
             other
             for other in self.runs.values()
@@ -199,18 +199,18 @@ class Command:
     name = "command"
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """Classify what we send as input, ends and requests as events, all else as MALFORMED."""
+        """Return INPUT for lines of the harness, EVENT for ends and requests, else MALFORMED."""
         message = obj(value)
         if direction is Direction.TO_TARGET:
             return Kind.INPUT
         return Kind.EVENT if "status" in message or "web" in message else Kind.MALFORMED
 
     def view(self) -> Commands:
-        """Return the runs so far."""
+        """Return an empty view of runs."""
         return Commands()
 
     def ledgers(self) -> SeparateLedgers[RunLedger]:
-        """Return separate ledgers for the ends of runs."""
+        """Return empty ledgers of the runs that must end, one per connection."""
         return SeparateLedgers(RunLedger)
 
     def topics_of(self, frame: Frame, view: Commands, book: Book) -> Topics:

@@ -1,10 +1,10 @@
-"""The protocols of a surface: a way to talk to an agent, as the judge sees it.
+"""The interface of a surface: a way to talk to an agent, as the judge sees it.
 
 A surface classifies lines, gives the topics that rules listen to, the view of a conversation so
-far, and the open obligations. There is one for each kind of conversation: `session` (JSON-RPC
-over a connection), `exec` (the events that one process writes).
+far, and the open obligations. The surfaces are `session` (JSON-RPC over a connection), `exec` (the
+events of one process), `command` (runs of `agent mcp`) and `sdk` (calls of an SDK).
 
-A connection has an order of its own: a connection to a server, or one process.
+Frames are ordered within a connection, which is a connection to a server, or one process.
 """
 
 from collections.abc import Callable, Iterable
@@ -62,7 +62,7 @@ class Ledgers(Protocol[CL]):
         ...
 
     def has_ambiguous_id(self, frames: Iterable[Frame], sender: Direction) -> bool:
-        """Return whether one of these messages has an id that `sender` made ambiguous."""
+        """Return whether `sender` reused the id of one of these messages in an open request."""
         ...
 
 
@@ -95,7 +95,7 @@ class SeparateLedgers(Generic[L]):
 
 
 class Surface(Protocol[V, CL]):
-    """One way to talk to an agent. A surface has no state: views and ledgers have it."""
+    """One way to talk to an agent. State is in its views and ledgers, not in the surface."""
 
     @property
     def name(self) -> str:

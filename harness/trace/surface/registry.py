@@ -23,5 +23,5 @@ def surface_named(name: str) -> Surface[Any, Any]:
 
 
 def classify_of(name: str) -> Classify:
-    """Return how that surface classifies lines. Raises `ValueError` for an unknown one."""
+    """Return the classifier of that surface's lines. Raises `ValueError` for an unknown one."""
     return surface_named(name).classify

@@ -1,9 +1,9 @@
 """The surface of an SDK: calls by a driver program, and the agent's process behind them.
 
-The driver makes one thread and runs turns on it; the harness is the agent's binary. What the two
-say to each other is no protocol of the text, so the harness writes down, as messages of its own
-making, what it asked of the driver and what came of it; `id` is the number of the driver's run,
-`turn` that of a turn in it, from 1:
+The driver makes one thread and runs turns on it; the harness is the agent's binary. The
+specification defines no protocol between the two, so the harness records its requests to the driver
+and their results as messages of its own making; `id` is the number of the driver's run, `turn` that
+of a turn in it, from 1:
 
     {"id": 1, "agent": {…}, "thread": {…}, "resume": null, "process": {"VAR": "…"}, "cwd": "…"}
     {"id": 1, "turn": 1, "call": "run", "input": "…", "options": {}, "abort": "", "writes": […]}
@@ -14,11 +14,11 @@ making, what it asked of the driver and what came of it; `id` is the number of t
     {"id": 1, "turn": 1, "over": "result", "result": {…}, "threadId": "…"}
 
 `agent`, `thread` and `options` are the options of the client, of the thread and of the turn, by
-their names in the text; `process` are variables of the driver's own environment, `cwd` is its
-current directory; `abort` is when the signal is aborted: `before` the call, `during` the turn, or
-"" for never. `writes` is what the scripted agent prints. Where the agent is a real one, a turn has
-none, driver and turn have as `name` what the scenario calls the thread and the turn, and what came
-of it are messages: `wrote` for each event that the agent wrote, `ended` with its exit status.
+their names in the specification; `process` are variables of the driver's own environment, `cwd` is
+its current directory; `abort` is when the signal is aborted: `before` the call, `during` the turn,
+or "" for never. `writes` are the events that the scripted agent prints. If the agent is a real one,
+a turn has none; driver and turn have a `name`, that of the thread and the turn in the scenario, and
+messages give the output: `wrote` for each event of the agent, `ended` with its exit status.
 `started` is the agent's start: of its environment only the variables of the play, and the JSON
 of files that its words name. `over` is `result`, `error` (with `error.name` and `error.message`) or
 `events`, the end of a stream.
@@ -70,7 +70,7 @@ class Call:
 
     @property
     def writes(self) -> list[dict[str, Any]]:
-        """The events that the agent wrote."""
+        """The events that the agent wrote: as recorded, else as the request has them."""
         if self.wrote:
             return [obj(obj(frame.json).get("wrote")) for frame in self.wrote]
         return [obj(frame) for frame in arr(obj(self.request.json).get("writes"))]
@@ -116,7 +116,7 @@ class Calls:
             call.end = frame
 
     def call_of(self, frame: Frame) -> Call | None:
-        """Return the turn that a message is about."""
+        """Return the turn that a message is about, None if it was not requested."""
         message = obj(frame.json)
         return self.calls.get((str(message.get("id")), str(message.get("turn"))))
 
@@ -156,18 +156,18 @@ class Sdk:
     name = "sdk"
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """Classify what the harness asks as input, what the SDK did as an event."""
+        """Return INPUT for lines of the harness, EVENT for actions of the SDK, else MALFORMED."""
         if direction is Direction.TO_TARGET:
             return Kind.INPUT
         event_keys = {"started", "wrote", "ended", "event", "over"} & obj(value).keys()
         return Kind.EVENT if event_keys else Kind.MALFORMED
 
     def view(self) -> Calls:
-        """Return the turns so far."""
+        """Return an empty view of turns."""
         return Calls()
 
     def ledgers(self) -> SeparateLedgers[CallLedger]:
-        """Return separate ledgers for the ends of turns."""
+        """Return empty ledgers of the turns that must end, one per connection."""
         return SeparateLedgers(CallLedger)
 
     def topics_of(self, frame: Frame, view: Calls, book: Book) -> Topics:

@@ -32,11 +32,11 @@ class Session:
         return classify(value)
 
     def view(self) -> Conversation:
-        """Return a view of threads, turns, items and answered requests."""
+        """Return an empty view of threads, turns, items and answered requests."""
         return Conversation()
 
     def ledgers(self) -> ConnectionLedgers:
-        """Return ledgers of answers and of notifications that must follow."""
+        """Return empty ledgers of the answers and notifications that the server owes."""
         return ConnectionLedgers()
 
     def topics_of(self, frame: Frame, view: Conversation, book: Book) -> Topics:
@@ -55,7 +55,7 @@ class Session:
         return (kind,) if request is None else (kind, ("answer", request.method))
 
     def _topics_of_notification(self, method: str) -> Topics:
-        """Return the topics of a notification, cached per method: most messages are those."""
+        """Return the topics of a notification, cached by method: most messages are of this kind."""
         topics = self._notification_topics.get(method)
         if topics is None:
             topics = (("kind", str(Kind.NOTIFICATION)), ("method", method))
