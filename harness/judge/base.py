@@ -1,8 +1,8 @@
 """The base class of rules, and the decorators that register them and their handlers.
 
 A rule is a pure, incremental monitor: it gets each frame that it listens to once, with the
-conversation up to and including that frame. It yields a `Witness` for what it judged right and a
-`Violation` for what it judged wrong.
+conversation up to and including that frame. It yields a `Witness` for each subject that kept the
+rule and a `Violation` for each that broke it.
 """
 
 import re
@@ -34,7 +34,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The rule judged `subject` by these frames and found it right."""
+    """Evidence, in these frames, that the rule was kept for `subject`."""
 
     subject: str
     frames: tuple[Frame, ...]
@@ -42,12 +42,11 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The rule is broken for `subject`; `level` overrides the rule's level for this violation.
+    """A breach of the rule for `subject`; `level` overrides the rule's level for this violation.
 
     `blame_harness` marks a defect of the harness, such as a malformed request: it becomes an ERROR,
     never a failure of the target. `clauses` names the requirements that are broken, if the rule
-    serves several; empty for all of them. `places` are the members of messages concerned
-    (rules/shared/violations fills them in).
+    serves several; empty for all of them. `places` are the members of messages concerned.
     """
 
     subject: str
@@ -62,16 +61,16 @@ class Violation:
 
 Outcome = Witness | Violation
 Outcomes = Iterable[Outcome] | None
-# A handler takes its monitor and a frame, or a mark where it listens to marks.
+# A handler takes its monitor and a frame, or a mark if it listens to marks.
 Handler = Callable[[Any, Any], Outcomes]
 
 
 class Monitor:
     """One rule over one connection of one trace. Subclasses add handlers with `on_*` decorators.
 
-    Order is known only within a connection, and each subscribed connection gets its own copy of
-    every notification, so each connection of a trace has its own monitors and view. `once` keeps
-    only the first violation of each subject in the whole trace.
+    Each connection of a trace has its own monitors and view, since order is known only within a
+    connection, and each subscribed connection gets its own copy of every notification. With `once`
+    only the first violation of each subject in the whole trace is kept.
 
     `book` is the judge's book, `conversation` the view of the trace so far, `owed` the ledger of
     open obligations. View and ledger belong to the rule's surface, by default the session.
@@ -85,7 +84,7 @@ class Monitor:
     also_on: ClassVar[tuple[str, ...]] = ()
     side: ClassVar[Side] = Side.SERVER
     once: ClassVar[bool] = False
-    # True within a set-up step: its witnesses do not count.
+    # True within a set-up step, whose witnesses do not count.
     setup: bool = False
 
     def __init__(
@@ -107,7 +106,7 @@ class Monitor:
         """
 
     def finish(self) -> Outcomes:
-        """Judge missing messages; called once, at the end of a QUIESCENT trace."""
+        """Return outcomes for missing messages; called once, at the end of a QUIESCENT trace."""
         return None
 
 
@@ -132,11 +131,12 @@ def rule(
     also_on: tuple[str, ...] = (),
     side: Side = Side.SERVER,
 ) -> Callable[[M], M]:
-    """Register a monitor class as the rule `family.slug`. A duplicate id raises.
+    """Register a monitor class as the rule `family.slug`.
 
     The rule judges traces of `surface` and of those in `also_on`; with `also_on` it must not use
     `conversation`, since each surface has its own view. `needs` lists all capabilities that it
-    needs, by default those of every play on its surface. `side` is the side that it judges.
+    needs, by default those of every play on its surface. `side` is the side that it judges. Raises
+    `ValueError` for an invalid or duplicate id.
     """
 
     def register(monitor: M) -> M:
@@ -186,9 +186,9 @@ def on_harness_message(handler: H) -> H:
 def on_mark(*bodies: type[B]) -> Callable[[MarkHandler[S, B]], MarkHandler[S, B]]:
     """Listen to marks of these classes that name the connection, or can belong to no other.
 
-    A mark that names no connection reaches the monitors while exactly one connection is open, that
-    is, not ended by the harness. It has no order relative to the messages of several connections;
-    while several are open, `on_missed_mark` is called instead.
+    A mark that names no connection is handled only while exactly one connection is open, that is,
+    not ended by the harness. Among several it has no order relative to their messages, so
+    `on_missed_mark` is called instead.
     """
     return listen(*(("mark", body.kind) for body in bodies))
 

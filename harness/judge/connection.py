@@ -1,6 +1,6 @@
-"""Judging one connection of a trace: its view, its open obligations and its monitors.
+"""The judge of one connection of a trace, with its view, its open obligations and its monitors.
 
-Frames are dispatched by topic, so a frame costs only the rules that listen to it.
+Frames are dispatched by topic, so that only the rules that listen to a frame spend time on it.
 """
 
 from collections import defaultdict
@@ -35,7 +35,7 @@ def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
 
 @dataclass(slots=True)
 class Plan:
-    """The topics of some rules, computed once for all connections and traces.
+    """The handlers of some rules by topic, computed once for all connections and traces.
 
     `indexes` are the positions of the rules by their ids, `finishers` those of the rules that judge
     missing messages.
@@ -101,21 +101,21 @@ class ConnectionJudge:
         self._monitors: list[Monitor | None] = [None] * len(plan.rules)
 
     def _make_monitor(self, index: int) -> Monitor:
-        """Make the monitor of a rule, which has got no frame so far."""
+        """Return a new monitor of a rule, which has seen no frame of the trace so far."""
         monitor = self._plan.rules[index](self._book, self._view, self.ledger, self._trace)
         monitor.setup = self._setup
         self._monitors[index] = monitor
         return monitor
 
     def mark_setup(self, *, active: bool) -> None:
-        """Set whether a set-up step is being played."""
+        """Tell all monitors whether a set-up step is being played."""
         self._setup = active
         for monitor in self._monitors:
             if monitor is not None:
                 monitor.setup = active
 
     def feed(self, frame: Frame, *, setup: bool) -> None:
-        """Judge one frame, which the ledger has got already; a set-up step gives no witness."""
+        """Judge one frame, after the ledger has got it; with `setup` no witness counts."""
         self._view.feed(frame)
         crashed, monitors = self._rows.crashed_rules, self._monitors
         for index, handler in self._plan.handlers_of(
@@ -132,7 +132,7 @@ class ConnectionJudge:
                 self._rows.record_crash(monitor, frame)
 
     def feed_mark(self, mark: Mark[MarkBody], *, setup: bool) -> None:
-        """Judge one mark."""
+        """Judge one mark that is certain to concern this connection; with `setup` as `feed`."""
         for index, handler in self._plan.topics.get(("mark", mark.kind), ()):
             monitor = self._monitors[index] or self._make_monitor(index)
             if monitor.id in self._rows.crashed_rules:
@@ -154,7 +154,7 @@ class ConnectionJudge:
                 self._rows.record_crash(monitor, None)
 
     def finish(self) -> None:
-        """Judge missing messages."""
+        """Let the rules judge missing messages; call it only at the end of a QUIESCENT trace."""
         for index in self._plan.finishers:
             monitor = self._monitors[index] or self._make_monitor(index)
             if monitor.id in self._rows.crashed_rules:

@@ -1,4 +1,4 @@
-"""Running all rules over a trace, stored or live."""
+"""The judge of a trace, stored or live: it runs all rules over it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -49,11 +49,11 @@ class Judge:
         return connection
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """Take a mark; frames within a set-up step give no witness.
+        """Judge one mark; between two `Setup` marks no witness counts.
 
         A mark that names no connection goes to the only open one; if several are open, their
-        monitors get `on_missed_mark`. On a connection that the harness ended (`closed`), missing
-        messages are not judged.
+        monitors get `on_missed_mark`. After a `Closed` mark, missing messages of its connection are
+        not judged.
         """
         self._ledgers.feed_mark(mark)
         connection_id = mark.body.connection_id
@@ -88,7 +88,7 @@ class Judge:
         return [connection.ledger for connection in self._open_connections().values()]
 
     def take_new_violations(self) -> list[Row]:
-        """Return the violations found since the last call, for showing them as they come."""
+        """Return the violations found since the last call, so that they can be shown at once."""
         violations, self._rows.new_violations = self._rows.new_violations, []
         return violations
 
@@ -106,7 +106,7 @@ def judge(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> list[Row]
 
 
 def feed_trace(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> Judge:
-    """Return a judge that has got all frames and marks of a trace, but not its end."""
+    """Return a judge that has judged all frames and marks of a trace, but not its end."""
     judging = Judge(book, trace, rules)
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0

@@ -1,7 +1,7 @@
 """The treatment of messages that are missing at the end of a trace.
 
-A trace that the harness played says how it ended. A recording by others does not: a missing message
-may have come after the recording stopped.
+A trace that the harness played says how it ended. A recording of another program does not: a
+missing message may have come after the recording stopped.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _END_OF_OUTPUT: Final = "server stdout EOF"
 
 
 class Treatment(StrEnum):
-    """Ways to treat missing messages."""
+    """Ways to treat missing messages: as failures, as suspicions, or not at all."""
 
     JUDGED = "judged"
     SUSPECTED = "suspected"
@@ -44,12 +44,12 @@ class Decision:
 def decide_treatment(
     trace: Trace, ledgers: Sequence[ObligationLedger], *, settle: float, settled: bool
 ) -> Decision:
-    """Return whether messages missing at the end of `trace` are judged, suspected or ignored.
+    """Return how to treat messages that are missing at the end of `trace`, and why.
 
-    `settle` is the silence in seconds after which nothing more is expected; `settled` is the user's
-    word that the server had come to rest. They are suspected if the recording was silent for so
-    long before it ended, with nothing of the client outstanding: a model may have been slow. They
-    are judged if the recording also has the model's side, and the model had ended.
+    `settle` is the silence in seconds after which nothing more is expected; with `settled` the user
+    says that the server had come to rest. If a recording was silent for that long before it ended,
+    and nothing of the client was outstanding, missing messages are suspected, since the model may
+    have been slow; they are judged if the recording shows that the model had answered.
     """
     if trace.end is End.QUIESCENT:
         return Decision(Treatment.JUDGED)
@@ -114,7 +114,7 @@ def _server_crash(trace: Trace) -> str:
 
 
 def _outstanding_work(trace: Trace, ledgers: Sequence[ObligationLedger]) -> str:
-    """Return what the client or the model still had to do, "" for nothing."""
+    """Return a text about open work of the client or the model, "" if there is none."""
     for ledger in ledgers:
         for question in ledger.unanswered_questions:
             return f"the client had not answered {question.method} id {question.id}"

@@ -1,4 +1,4 @@
-"""The rows of one trace: the outcomes of the monitors of all connections, bounded."""
+"""The rows of one trace: the outcomes of the monitors of all connections, up to limits."""
 
 import traceback
 from collections import defaultdict
@@ -8,19 +8,20 @@ from harness.judge.base import Monitor, Outcome, Side, Violation, Witness
 from harness.judge.verdict import Row, Verdict
 from harness.trace.frame import Direction, Frame
 
-# Kept per rule and trace: more rows add nothing, and memory stays flat.
+# Rows kept per rule and trace: more would add nothing, and memory use stays bounded.
 MAX_VIOLATIONS = 20
 MAX_WITNESSES = 200
 # The subject of the row of a rule that crashed.
 CRASH_SUBJECT = "the rule itself"
-# The sender that a rule of a side does not judge.
+# The direction of the messages that a rule of a side does not judge.
 _OTHER_SENDER = {Side.SERVER: Direction.TO_TARGET, Side.CLIENT: Direction.FROM_TARGET}
 
 
 class TraceRows:
-    """The rows of one trace, bounded, and the rules that crashed.
+    """The rows of one trace, up to limits, and the rules that crashed.
 
-    `has_ambiguous_id` returns whether a sender made the id of one of these messages ambiguous.
+    `has_ambiguous_id` returns whether a sender reused the id of one of the messages in an open
+    request.
     """
 
     def __init__(self, has_ambiguous_id: Callable[[Iterable[Frame], Direction], bool]) -> None:
@@ -44,9 +45,10 @@ class TraceRows:
         ]
 
     def add_outcomes(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
-        """Turn outcomes into rows.
+        """Add rows for outcomes, with `setup` for violations only.
 
-        No side is blamed for messages whose ids the other side made ambiguous.
+        A violation is dropped if the side that the rule does not judge reused an id in open
+        requests, since answers cannot be assigned to them.
         """
         for outcome in outcomes:
             if isinstance(outcome, Violation):
@@ -59,7 +61,7 @@ class TraceRows:
                 self._add_witness(monitor, outcome)
 
     def record_crash(self, monitor: Monitor, frame: Frame | None) -> None:
-        """Record a rule that raised as ERROR: never a pass, and never the target's fault."""
+        """Add an ERROR row for a rule that raised, and stop running the rule."""
         self.crashed_rules.add(monitor.id)
         row = Row(
             rule=monitor.id,

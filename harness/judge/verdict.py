@@ -1,7 +1,6 @@
 """The values of a judgement.
 
-Verdicts are not booleans: "not failed" is not "passed", and code that confuses the two must not
-run.
+Verdicts are not booleans: "not failed" is not "passed", so a verdict in a condition raises.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ MAX_TEXT_CHARACTERS = 2000
 
 
 class Level(StrEnum):
-    """The weight of a violation (design: "Levels come from the basis")."""
+    """The weight of a violation; it follows from the basis of the requirement."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -23,7 +22,7 @@ class Level(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The six verdicts."""
+    """The six verdicts. KNOWN is a failure that the baseline of the target lists."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -36,7 +35,7 @@ class Verdict(StrEnum):
         raise TypeError(f"a verdict has no truth value; compare {self.value} with a Verdict")
 
 
-# Of several rows of one rule, the most severe verdict is the rule's.
+# The verdict of a rule is the one of its rows with the highest number.
 GRAVITY: dict[Verdict, int] = {
     Verdict.ERROR: 5,
     Verdict.FAIL: 4,
@@ -51,7 +50,7 @@ GRAVITY: dict[Verdict, int] = {
 class Place:
     """A member of a message that a violation is about: the frame's seq, and the JSON path in it.
 
-    `offset` counts the characters of its text that precede the error.
+    `offset` is the index of the first wrong character if the member is a string.
     """
 
     frame: int
@@ -61,13 +60,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One verdict about one subject. `frames` are seqs in the trace, the proof.
+    """One verdict about one subject. `frames` are the seqs of the frames that prove it.
 
     `places` are the members in these frames that it is about; empty if it is about whole messages,
     such as one that is missing. `clauses` are the requirements that a violation breaks; empty for
     all of its rule.
 
-    Its texts quote messages: they are short, and nothing in them acts on a terminal.
+    The texts, which quote messages, are shortened and escaped for terminals.
     """
 
     rule: str
@@ -82,7 +81,7 @@ class Row:
 
     def __post_init__(self) -> None:
         """Shorten and escape the texts."""
-        # The traceback of a rule that crashed has several lines.
+        # The text of an ERROR can be a traceback of several lines.
         escape = visible_lines if self.verdict is Verdict.ERROR else visible
         for name in ("subject", "expected", "actual"):
             text: str = getattr(self, name)

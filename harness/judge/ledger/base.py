@@ -1,4 +1,4 @@
-"""The base class of observers, which report a server's choices at open points of the text.
+"""The base class of observers, which report a server's choices at open points.
 
 An observer gives no verdict. It gets each frame that it listens to once, in order, and yields the
 choices that it sees.
@@ -18,10 +18,10 @@ from harness.trace.views import Conversation
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of a server at a point that the text leaves open.
+    """A choice of a server at a point that the specification leaves open.
 
-    `point` is the id of a row of unspecified.yaml. `value` is a short word that is the same
-    whenever the server does the same: it holds no id, no time and no path. `situation` names the
+    `point` is the id of a row of unspecified.yaml. `value` is a short text that is the same
+    whenever the server does the same, so it holds no id, no time and no path. `situation` names the
     situation if a point has several, such as a method; a server can choose differently in each.
     """
 
@@ -37,9 +37,9 @@ Choices = Iterable[Choice] | None
 class Scene:
     """The trace so far, as observers see it.
 
-    `view` is the surface's view of the connection of the frame that is being handled, with that
-    frame in it; `views` has those of all connections. In a session it is the `conversation`, and
-    `facts` are of all connections, without that frame.
+    `view` is the surface's view of the connection of the current frame, with that frame in it;
+    `views` has the views of all connections. `conversation` is the view in a session. `facts` are
+    those of a session on all connections, without the current frame.
     """
 
     def __init__(self, book: Book, trace: Trace) -> None:
@@ -51,7 +51,7 @@ class Scene:
 
     @property
     def conversation(self) -> Conversation:
-        """The view of a connection of the session."""
+        """The view of the current frame's connection; only in a session."""
         view: Conversation = self.view
         return view
 
@@ -61,14 +61,14 @@ class Scene:
         return self.trace.header.scenario
 
     def request_of(self, answer: Frame) -> Frame | None:
-        """Return the request that an answer on the current connection belongs to."""
+        """Return the request of an answer on the current connection, None if it has none."""
         return self.conversation.request_of(answer)
 
 
 class Observer:
-    """Watches one trace, with all its connections, for choices at some points.
+    """An observer of one trace, with all its connections, that reports choices at some points.
 
-    It sees the traces of its surface only.
+    It sees only traces of its surface.
     """
 
     points: ClassVar[tuple[str, ...]]

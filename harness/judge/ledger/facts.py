@@ -1,6 +1,6 @@
-"""Facts about threads and turns at a moment of a trace, on all its connections.
+"""Facts about threads and turns at one moment of a trace, on all its connections.
 
-A fact is a statement of the server; without one nothing is assumed.
+A fact comes from a message of the server; nothing is assumed without one.
 """
 
 from collections.abc import Iterable
@@ -21,8 +21,9 @@ class ThreadFacts:
     """Facts about one thread. `turns` are the ids of its turns, in the order of their start.
 
     `is_loaded` is None while unknown. `running_turn` is in progress, `interrupt_target` the last
-    turn that the client asked to interrupt, `interrupted_turn` that of the last granted interrupt.
-    `cut_turns` ran when their server ended. `settings` are those in force.
+    turn that the client asked to interrupt, `interrupted_turn` the one that ran when an interrupt
+    was granted; each is "" for none. `cut_turns` ran when their server ended. `ends` maps turns to
+    their final status. `settings` are those in force.
     """
 
     id: str
@@ -52,19 +53,19 @@ class Facts:
         self.restarts = 0
 
     def thread(self, thread_id: str) -> ThreadFacts:
-        """Return the facts of a thread, blank at first."""
+        """Return the facts of a thread, which are added, blank, if there are none so far."""
         facts = self.threads.get(thread_id)
         if facts is None:
             facts = self.threads[thread_id] = ThreadFacts(thread_id)
         return facts
 
     def thread_of(self, params: Any) -> ThreadFacts:
-        """Return the facts of the thread that the params name, blank if they name none."""
+        """Return the facts of the thread that the params name, a blank copy if it is unknown."""
         thread_id = text(obj(params).get("threadId"))
         return self.threads.get(thread_id) or ThreadFacts(thread_id)
 
     def feed(self, frame: Frame, request: Frame | None) -> None:
-        """Take one frame in; `request` is the request that it answers."""
+        """Take one frame in; `request` is the request that it answers, None if it answers none."""
         if frame.direction is Direction.TO_TARGET:
             self.open_connections.add(frame.connection)
             if frame.method == "turn/interrupt":

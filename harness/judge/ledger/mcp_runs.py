@@ -19,7 +19,7 @@ _BETWEEN: Final = re.compile(r"\s{2,}|\s*\|\s*")
 
 
 class RunObserver(Observer):
-    """Follows the runs of a play: `on_run_ended` handles each that ran alone and was not cut."""
+    """An observer of runs: `on_run_ended` handles each that ran alone and was not cut."""
 
     @property
     def commands(self) -> Commands:
@@ -29,24 +29,24 @@ class RunObserver(Observer):
 
     @listen(("kind", "event"))
     def on_event(self, frame: Frame) -> Choices:
-        """Handle the end of a run that ran alone and was not cut."""
+        """Return the choices in a run that has ended; None if others ran at once or it was cut."""
         run = self.commands.run_of(frame)
         if run is None or run.end is not frame or not run.ran_alone or is_cut(run):
             return None
         return self.on_run_ended(run, frame)
 
     def on_run_ended(self, run: Run, end: Frame) -> Choices:
-        """Return the choices in an ended run."""
+        """Return the choices in a run that has ended; subclasses define it."""
         raise NotImplementedError
 
 
 def is_cut(run: Run) -> bool:
-    """Return whether the harness ended the run."""
+    """Return whether the harness ended the run before it ended by itself."""
     return run.end is not None and obj(run.end.json).get("cut") is True
 
 
 def config_text(frame: Frame) -> str | None:
-    """Return the text of config.toml; "" if the file is missing, None if it is not text."""
+    """Return the text of config.toml; "" if the file is missing, None if it is not UTF-8."""
     for file in arr(obj(frame.json).get("files")):
         if obj(file).get("path") == CONFIG:
             content = obj(file).get("text")
@@ -55,7 +55,7 @@ def config_text(frame: Frame) -> str | None:
 
 
 def config_table(frame: Frame) -> dict[str, Any] | None:
-    """Parse config.toml; None if it is not TOML."""
+    """Return config.toml parsed, None if it is not TOML."""
     content = config_text(frame)
     try:
         return None if content is None else tomllib.loads(content)
@@ -64,13 +64,13 @@ def config_table(frame: Frame) -> dict[str, Any] | None:
 
 
 def servers(frame: Frame | None) -> dict[str, dict[str, Any]]:
-    """Return the tables of the MCP servers in it, by name."""
+    """Return the tables of the MCP servers in config.toml by name, {} if it cannot be read."""
     tables = obj(obj((config_table(frame) if frame is not None else None) or {}).get("mcp_servers"))
     return {name: obj(table) for name, table in tables.items()}
 
 
 def value_of(table: dict[str, Any], key: str) -> Any:
-    """Return a member of a server's transport, in either form; None if it is missing."""
+    """Return a member of a server's `transport`, or else of the server; None if it is missing."""
     transport = obj(table.get("transport"))
     return transport.get(key, table.get(key))
 
@@ -86,7 +86,7 @@ def kind_of(table: dict[str, Any]) -> str:
 
 
 def token_files(frame: Frame) -> dict[str, str]:
-    """Return the files of the home that hold a token: their modes by their paths."""
+    """Return the files of the agent's home that contain a token: path to mode, such as "0600"."""
     return {
         text(obj(file).get("path")): text(obj(file).get("mode"))
         for file in arr(obj(frame.json).get("files"))
@@ -95,7 +95,7 @@ def token_files(frame: Frame) -> dict[str, str]:
 
 
 def end_words(run: Run) -> str:
-    """Return the end of a run and its streams: "status 1, standard error"."""
+    """Return the exit status and the streams with output: "status 1, standard error"."""
     end = obj(run.end.json) if run.end is not None else {}
     streams = [
         name
@@ -106,7 +106,7 @@ def end_words(run: Run) -> str:
 
 
 def status_words(run: Run) -> str:
-    """Return the exit status in words; a signal has a negative number."""
+    """Return "status 1", "signal 9" if the status is negative, or "no status"."""
     status = obj(run.end.json).get("status") if run.end is not None else None
     if not isinstance(status, int):
         return "no status"
@@ -114,7 +114,7 @@ def status_words(run: Run) -> str:
 
 
 def parsed_output(run: Run) -> Any:
-    """Parse standard output as JSON; None if it is not JSON."""
+    """Return standard output parsed as JSON, None if it is not JSON."""
     try:
         return json.loads(run.stdout)
     except (ValueError, RecursionError):
@@ -123,18 +123,18 @@ def parsed_output(run: Run) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row of a printed table: its cells by the headings."""
+    """One row of a printed table: its cells by heading."""
 
     cells: dict[str, str]
 
     @property
     def name(self) -> str:
-        """The server."""
+        """The name of the MCP server, "" without such a column."""
         return self.cells.get("Name", "")
 
 
 def table_rows(printed: str) -> Iterator[TableRow]:
-    """Yield the rows of the tables of `mcp list`: cells are two spaces or a bar apart."""
+    """Yield the rows of the tables of `mcp list`; cells are separated by two spaces or a bar."""
     headings: list[str] = []
     for line in printed.splitlines():
         cells = [cell.strip() for cell in _BETWEEN.split(line.strip().strip("|").strip())]

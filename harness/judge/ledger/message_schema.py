@@ -1,11 +1,11 @@
-"""The schema of a server's actual messages: their members and the types of those.
+"""The schema of a server's actual messages: their members and the types of their members.
 
 A message is named by its kind: "notification item/started", "request item/tool/call", "result
 thread/start", "error"; "event item.completed" of exec, "output mcp list --json" of a command,
 "result run" of an SDK. A member is named by its path; `[]` is any element of an array, `*` any
-member of an object whose names are no names of members, and an object with a `type` has it behind
-its path: `params.item<agentMessage>.text`. So has an object that stands for a word by its only
-member.
+member whose key is data (a file name, an id), and the `type` of an object follows its path:
+`params.item<agentMessage>.text`. So does the key of an object that is a word with details, such as
+`{"httpConnectionFailed": {...}}`.
 """
 
 import json
@@ -20,8 +20,7 @@ from harness.protocol.values import obj
 from harness.trace.frame import Frame, Kind
 from harness.trace.surface.agent_mcp import Run
 
-# Limits for one trace: messages of each kind, their depth, members in all; and the words kept of
-# a member.
+# Limits for one trace: messages of each kind, their depth, members in all, words of each member.
 MAX_MESSAGES, MAX_DEPTH, MAX_PATHS, MAX_WORDS = 200, 9, 4000, 40
 MAX_NAME_CHARACTERS = 200
 # Members that hold one of a set of words, by the end of their names; others hold text.
@@ -39,9 +38,9 @@ _cached = lru_cache(maxsize=20_000)
 
 @dataclass(slots=True)
 class Member:
-    """A member in one trace: the first frame with each type and each word.
+    """A member in one trace; `types` and `words` map each one seen to the seq of its first frame.
 
-    `sometimes`: the object around it had the member in some messages only.
+    `sometimes`: its parent object had the member in some messages only.
     """
 
     types: dict[str, int] = field(default_factory=dict[str, int])
@@ -54,13 +53,13 @@ Messages = dict[str, dict[str, Member]]
 
 @_cached
 def _is_name(name: str) -> bool:
-    """Return whether a key of an object is the name of a member."""
+    """Return whether a key looks like the name of a member, not like data such as a path."""
     return _NAME.fullmatch(name) is not None
 
 
 @_cached
 def _holds_words(path: str) -> bool:
-    """Return whether the strings at a path, or in the array there, are words."""
+    """Return whether the strings at a path, or in the array there, are words of a fixed set."""
     return _WORD_MEMBER.search(path.rpartition(".")[2].replace("[]", "")) is not None
 
 
@@ -70,8 +69,10 @@ def _is_word_itself(tag: str) -> bool:
 
 
 class MessageCollector:
-    """Gathers the messages of one trace. Feed each frame of the target once, in order: `feed` in a
-    session, `event` on exec, `output` for the end of a command, `result` for that of an SDK's call.
+    """A collector of the messages of one trace. Feed each frame of the target once, in order.
+
+    Use `feed` in a session, `feed_event` on exec, `feed_output` at the end of a command,
+    `feed_result` for an SDK's call.
     """
 
     def __init__(self) -> None:
@@ -81,7 +82,7 @@ class MessageCollector:
         self._paths = 0
 
     def feed(self, frame: Frame, request: Frame | None) -> None:
-        """Take one frame in; `request` is the request that it answers."""
+        """Take one frame in; `request` is the request that it answers, None if it answers none."""
         if not frame.from_target:
             return
         if frame.kind is Kind.NOTIFICATION:
@@ -100,7 +101,7 @@ class MessageCollector:
             self._message(f"event {word(members.pop('type'))}", "event", members, frame.seq)
 
     def feed_output(self, run: Run) -> None:
-        """Take in the JSON output of a run of `agent mcp`."""
+        """Take in the output of an ended run of `agent mcp list` or `get`, if it is JSON."""
         if (
             run.end is None
             or _JSON not in run.words.options
@@ -114,7 +115,7 @@ class MessageCollector:
         self._message(f"output mcp {run.words.subcommand} {_JSON}", "output", value, run.end.seq)
 
     def feed_result(self, frame: Frame) -> None:
-        """Take in the end of a call of an SDK."""
+        """Take in the end of a call of an SDK, if the call returned a result."""
         result = obj(frame.json).get("result")
         if frame.kind is Kind.EVENT and result is not None:
             self._message("result run", "result", result, frame.seq)
@@ -167,7 +168,7 @@ class MessageCollector:
         return member
 
     def finish(self) -> Messages:
-        """Return the collected messages."""
+        """Set `sometimes` of the members, and return the collected messages."""
         for (name, path), (total, members) in self._objects.items():
             for key, count in members.items():
                 member = self._messages[name].get(f"{path}.{key}")

@@ -1,4 +1,4 @@
-"""The record of one trace beside verdicts: the choices in it, and the messages spoken."""
+"""The record of one trace besides verdicts: the server's choices, the schema of its messages."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ class Record:
 
 
 def record_trace(book: Book, trace: Trace) -> Record:
-    """Return the record of a trace of any surface."""
+    """Return the record of a trace. Raises `ValueError` for an unknown surface."""
     observing, speech = TraceObserver(book, trace), MessageCollector()
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0

@@ -1,7 +1,7 @@
-"""Running the observers over a trace: every choice in it, bounded.
+"""The run of all observers over a trace, which gives every choice in it, up to limits.
 
 Observers are found by walking the package `observers`. Frames are dispatched by topic, so that each
-reaches only the interested observers.
+reaches only the observers that listen to it.
 """
 
 import importlib
@@ -27,7 +27,7 @@ from harness.trace.trace import Mark, Trace
 
 @cache
 def all_observers() -> tuple[type[Observer], ...]:
-    """Return all observers, in the order of their names."""
+    """Return all observers, sorted by module and name."""
     for module in sorted(info.name for info in pkgutil.iter_modules(observers.__path__)):
         importlib.import_module(f"{observers.__name__}.{module}")
     return tuple(
@@ -38,7 +38,7 @@ def all_observers() -> tuple[type[Observer], ...]:
     )
 
 
-# The number of values kept of one point in one situation; all others count as one.
+# The number of different values kept of one point in one situation; further ones become `OTHERS`.
 MAX_VALUES = 40
 _MAX_TEXT_CHARACTERS = 1000
 OTHERS = "other values"
@@ -52,7 +52,7 @@ Bound = tuple[int, Handler]
 
 @dataclass(slots=True)
 class Sighting:
-    """A value at a point in one trace: its count, and the seq of its first frame."""
+    """A value at a point in one trace: its count, and the seq of its first frame, -1 for none."""
 
     point: str
     situation: str
@@ -89,7 +89,11 @@ def _plan(surface: str) -> _Plan:
 
 
 class TraceObserver:
-    """Observes one trace, fed frame by frame. Raises `ValueError` for an unknown surface."""
+    """The observers of one trace, fed frame by frame.
+
+    `crashes` are the tracebacks of observers that raised. Raises `ValueError` for an unknown
+    surface.
+    """
 
     def __init__(self, book: Book, trace: Trace) -> None:
         self._plan = _plan(trace.header.surface)
@@ -106,7 +110,7 @@ class TraceObserver:
         return self._scene.view
 
     def feed(self, frame: Frame) -> Frame | None:
-        """Observe one frame; return the session request that it answers."""
+        """Observe one frame; return the request that it answers, None without one or no session."""
         scene = self._scene
         view = scene.views.get(frame.connection)
         if view is None:
@@ -136,7 +140,7 @@ class TraceObserver:
             self._record_crash(place)
 
     def _record_crash(self, place: int) -> None:
-        """Record a crashed observer, so that its points do not look unobserved."""
+        """Record the value `BROKEN` at the points of an observer that raised."""
         self.crashes.append(traceback.format_exc(limit=-3))
         for point in self._plan.observers[place].points:
             self._count(point, "", BROKEN, -1)
@@ -160,7 +164,7 @@ class TraceObserver:
         sighting.count += 1
 
     def finish(self) -> list[Sighting]:
-        """Return all sightings, including those of the end."""
+        """Let the observers add choices that only the end shows; return all sightings."""
         for place, observer in enumerate(self._observers):
             try:
                 self._record(observer.finish() or ())

@@ -1,4 +1,4 @@
-"""Short words for a server's behaviour, the same for the same behaviour."""
+"""Short texts for a server's behaviour, equal for equal behaviour."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def outcome(answer: Frame) -> str:
 
 
 def json_type(value: Any) -> str:
-    """Return the JSON type of a value; "absent" where there is none."""
+    """Return the JSON type of a value, "absent" for `MISSING`."""
     if value is MISSING:
         return "absent"
     if value is None:
@@ -37,7 +37,7 @@ def json_type(value: Any) -> str:
 
 
 def type_word(value: Any) -> str:
-    """Return the JSON type, and whether a string, array or object is empty."""
+    """Return the JSON type of a value, such as "array", or "empty array" for an empty one."""
     name = json_type(value)
     return f"empty {name}" if name in ("string", "array", "object") and not value else name
 
@@ -48,7 +48,7 @@ def presence(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """Return a string that is a word, else the JSON type. For members that hold words."""
+    """Return a short string of a fixed set as it is, a boolean as JSON, else the JSON type."""
     if isinstance(value, str) and len(value) <= _MAX_WORD_CHARACTERS and _WORD.fullmatch(value):
         return value
     if isinstance(value, bool):
@@ -57,12 +57,12 @@ def word(value: Any) -> str:
 
 
 def names(value: Any) -> str:
-    """Return the sorted names of an object's members, or the JSON type of another value."""
+    """Return the sorted names of an object's members, or the JSON type of any other value."""
     if not isinstance(value, dict):
         return json_type(value)
     return join_sorted(str(name) for name in obj(value)) or "no member"
 
 
 def join_sorted(words: Iterable[str]) -> str:
-    """Return the words, each once, sorted, with commas."""
+    """Return the different words, sorted and joined by commas."""
     return ", ".join(sorted(set(words)))

@@ -1,6 +1,6 @@
-"""Choices of `agent exec`: the events of a turn, their items, how a process ends.
+"""Choices of `agent exec`: the events of a turn, their items, the end of a process.
 
-A connection is one process; the turns of a thread are processes one after the other.
+A connection is one process; the turns of a thread are successive processes.
 """
 
 from collections import defaultdict
@@ -35,10 +35,10 @@ def _item(frame: Frame) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Process:
-    """One process: its thread by the scenario's alias, and what it wrote and asked its model.
+    """One process: its thread by the scenario's alias, its lines and input, its model calls.
 
-    `resumes` is the id of the thread that it was told to go on with, "" for a new one. `tokens` are
-    those that the model reported, None where a second process ran beside it.
+    `resumes` is the id of the thread to resume, "" for a new one. `tokens` is the number of tokens
+    that the model reported, None if another process ran at the same time.
     """
 
     thread: str
@@ -50,12 +50,12 @@ class _Process:
     errors: str = ""
 
     def events(self, *types: str) -> list[Frame]:
-        """Return its events of these types, in order."""
+        """Return the process's events of these types, in order."""
         return [frame for frame in self.frames if event_type(frame) in types]
 
     @property
     def end(self) -> str:
-        """The event that ended its turn, in words."""
+        """The type of the event that ended the turn, or a text if there is none."""
         ends = self.events(*TURN_ENDS)
         if ends:
             return event_type(ends[-1])
@@ -65,16 +65,16 @@ class _Process:
 
 
 class ProcessObserver(Observer):
-    """Follows the processes of a play. `on_exit` handles the end of each."""
+    """An observer of the processes of a play. `on_exit` handles the end of each."""
 
     def begin(self) -> None:
-        """Set up the state: no process yet."""
+        """Set up the state."""
         self.processes: dict[str, _Process] = {}
         self._running: set[str] = set()
 
     @listen(("mark", TurnRequested.kind))
     def on_turn_asked(self, mark: Mark[TurnRequested]) -> None:
-        """Note the turn that the next process is asked for."""
+        """Add the process that will run a requested turn."""
         body = mark.body
         self.processes[body.connection] = _Process(body.of, body.thread)
 
@@ -94,13 +94,13 @@ class ProcessObserver(Observer):
 
     @listen(("mark", ModelCall.kind))
     def on_model_call(self, mark: Mark[ModelCall]) -> None:
-        """Count the call for all running processes."""
+        """Count a model call for all running processes."""
         for name in self._running & self.processes.keys():
             self.processes[name].calls += 1
 
     @listen(("mark", ModelEnd.kind))
     def on_model_end(self, mark: Mark[ModelEnd]) -> None:
-        """Add the tokens, and count a failure, for all running processes."""
+        """Add the tokens, and count a failed call, for all running processes."""
         for name in self._running & self.processes.keys():
             process = self.processes[name]
             process.failed_calls += not mark.body.is_complete
@@ -115,14 +115,14 @@ class ProcessObserver(Observer):
 
     @listen(("mark", ProgramEnded.kind))
     def on_program_ended(self, mark: Mark[ProgramEnded]) -> Iterator[Choice]:
-        """Yield the choices of the ended process."""
+        """Yield the choices of a process that has ended and has a line or an input."""
         self._running.discard(mark.body.connection)
         process = self.processes.get(mark.body.connection)
         if process is not None and process.frames:
             yield from self.on_exit(process, process.frames[-1], mark.body)
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Give the choices of the whole process; `last` is its last line, or its input."""
+        """Yield the choices of a whole process; `last` is its last line, or its input."""
         raise NotImplementedError
 
     def earlier_processes(self, process: _Process) -> list[_Process]:
@@ -141,7 +141,7 @@ class Ends(ProcessObserver):
     """The exit status of a process, and whether it writes to its standard error."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Yield the exit status, by the end of the turn, unless the harness ended it."""
+        """Yield the exit status by the end of the turn, unless the harness ended the process."""
         if end.push != "none" or end.status is None:
             return
         by = f"signal {-end.status}" if end.status < 0 else f"status {end.status}"
@@ -198,7 +198,10 @@ class Lives(ProcessObserver):
     """Items that are started and updated before they are completed."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Yield the life of each item, known by its id or else its type."""
+        """Yield, for each completed item, whether it was started and updated before.
+
+        Items are matched by id, or by type if they have none.
+        """
         seen: dict[str, set[str]] = defaultdict(set)
         for frame in process.events("item.started", "item.updated"):
             seen[event_type(frame)].add(self._item_key(frame))
@@ -218,11 +221,11 @@ class Lives(ProcessObserver):
 
 @observes("sdk-item.status-words", "sdk-item.absent", "sdk-item.kinds", surface=EXEC)
 class ItemMembers(Observer):
-    """Values of the members of items."""
+    """Statuses, optional members and kinds of changes in items."""
 
     @listen(*_ITEMS)
     def on_item(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the optional members and the words of an item."""
+        """Yield the presence of optional members, the status, and the kinds of changes."""
         item = _item(frame)
         name = text(item.get("type"))
         row = exec_events().items.get(name)
@@ -243,16 +246,16 @@ class ItemMembers(Observer):
 
 
 def _value_form(value: Any) -> str:
-    """Return the presence of a member; an empty text or list is named as such."""
+    """Return `presence(value)`, but "empty string" or "empty array" for such a value."""
     return f"empty {json_type(value)}" if value == "" or value == [] else presence(value)
 
 
 @observes("sdk-event.started-again", surface=EXEC)
 class StartedAgain(ProcessObserver):
-    """A thread named again by its later turns."""
+    """Events `thread.started` in later turns of a thread."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Yield whether a resumed thread is named again."""
+        """Yield whether the process of a resumed thread writes `thread.started`, and its id."""
         if not process.resumes or not process.events("turn.started"):
             return
         named = process.events("thread.started")

@@ -1,4 +1,4 @@
-"""Open points of approvals: questions, remembered decisions, lost clients."""
+"""Choices about approvals: requests, remembered decisions, lost clients."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ _KINDS: Final = {"commandExecution": "a command", "fileChange": "a file change"}
 
 
 def command_words(command: Any) -> str:
-    """Return a command without the shell that runs it."""
+    """Return a command as one text, without a shell such as `bash -lc` that runs it."""
     parts = [text(part) for part in arr(command)]
     if isinstance(command, str):
         try:
@@ -50,13 +50,13 @@ class _Question:
 
 
 class _Policies:
-    """The approval policies in force in threads, by granted requests."""
+    """The approval policies in force in threads, as granted requests set them."""
 
     def __init__(self) -> None:
         self._by_thread: dict[str, str] = {}
 
     def note_answer(self, request: Frame, answer: Frame) -> None:
-        """Take the policy from a granted request."""
+        """Store the policy that a granted request sets, or that its answer shows."""
         params = obj(request.params)
         thread = text(params.get("threadId")) or text(dig(answer.result, "thread", "id"))
         policy = params.get("approvalPolicy")
@@ -67,7 +67,7 @@ class _Policies:
             self._by_thread[thread] = policy
 
     def of(self, frame: Frame) -> str:
-        """Return the policy of the thread that a message names."""
+        """Return the policy of the thread that a message names, "" if unknown."""
         return self._by_thread.get(text(obj(frame.params).get("threadId")), "")
 
 
@@ -78,7 +78,7 @@ class _Policies:
     "approval-policy.never-blocked",
 )
 class Asked(Observer):
-    """Questions asked under each policy."""
+    """Operations that need an approval under each policy."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -88,14 +88,14 @@ class Asked(Observer):
 
     @on_answer("thread/start", "thread/resume", "turn/start")
     def on_policy_answer(self, frame: Frame) -> None:
-        """Note the policy in force."""
+        """Note the approval policy that is in force from now on."""
         request = self.scene.request_of(frame)
         if request is not None and frame.kind is Kind.RESPONSE:
             self._policies.note_answer(request, frame)
 
     @on(_COMMAND, _FILES)
     def on_approval_request(self, frame: Frame) -> Iterator[Choice]:
-        """Handle an approval request."""
+        """Note the request; under on-failure, yield its time relative to its item."""
         params = obj(frame.params)
         item = self.scene.conversation.item_of(frame)
         self._asked[text(params.get("turnId")), text(params.get("itemId"))] = True
@@ -110,14 +110,14 @@ class Asked(Observer):
 
     @listen(("own", ""))
     def on_own_answer(self, frame: Frame) -> None:
-        """Note a permanently allowed command: it no longer shows what is trusted."""
+        """Note a permanently allowed command, which no longer shows whether it is trusted."""
         question = self.scene.request_of(frame) if frame.kind is Kind.RESPONSE else None
         if question is not None and dig(frame.result, "decision") in _LASTING:
             self._allowed.add(command_words(obj(question.params).get("command")).strip())
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether the command or file change was asked about, by policy."""
+        """Yield the treatment of a command or file change under untrusted, reject or never."""
         item = obj(dig(frame.params, "item"))
         kind = text(item.get("type"))
         if kind not in _KINDS:
@@ -141,7 +141,7 @@ class Asked(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choice of a turn under never or reject that shows no such item."""
+        """Yield that a turn under never or reject shows no item of a command or file change."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or any(item.type in _KINDS for item in turn.items.values()):
             return
@@ -153,10 +153,7 @@ class Asked(Observer):
 
     @property
     def _is_outside(self) -> bool:
-        """Return whether the scenario goes beyond the sandbox.
-
-        No message shows that.
-        """
+        """Return whether the scenario acts outside the sandbox, which no message shows."""
         return self.scene.scenario in (
             "approvals/never-in-the-sandbox",
             "approvals/never-file-change-outside",
@@ -173,7 +170,7 @@ class Asked(Observer):
     "approval.amendment-content",
 )
 class Answered(Observer):
-    """Effects of an answer, and of what it allows later."""
+    """Effects of an answer on its operation and on later ones."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -184,7 +181,7 @@ class Answered(Observer):
 
     @on(_COMMAND, _FILES)
     def on_approval_request(self, frame: Frame) -> Iterator[Choice]:
-        """Handle an approval request."""
+        """Note the request; yield whether it repeats one that was allowed permanently."""
         params = obj(frame.params)
         item, turn = text(params.get("itemId")), text(params.get("turnId"))
         self._questions[turn, item] = _Question(frame, item, turn)
@@ -194,7 +191,7 @@ class Answered(Observer):
 
     @listen(("own", ""))
     def on_own_answer(self, frame: Frame) -> None:
-        """Note the client's decision, and whether it is lasting."""
+        """Note the client's decision, and the command if the decision is lasting."""
         if frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return
         question = self.scene.request_of(frame)
@@ -215,7 +212,7 @@ class Answered(Observer):
 
     @on("serverRequest/resolved")
     def on_server_request_resolved(self, frame: Frame) -> None:
-        """Mark the question as resolved."""
+        """Mark the approval requests of that id as resolved."""
         request = obj(frame.params).get("requestId")
         for question in self._questions.values():
             if question.frame.id == request:
@@ -223,7 +220,7 @@ class Answered(Observer):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the effect of the decision on the item."""
+        """Yield the effect of an unusual decision, or that an allowed command ran unasked."""
         item = obj(dig(frame.params, "item"))
         key = text(obj(frame.params).get("turnId")), text(item.get("id"))
         question = self._questions.get(key)
@@ -247,7 +244,7 @@ class Answered(Observer):
             )
 
     def _repetition(self, frame: Frame, command: str, value: str) -> Iterator[Choice]:
-        """Yield whether a permanently allowed command is asked about again."""
+        """Yield `value` at the point of a command that was allowed permanently, else nothing."""
         allowed = self._allowed.get(command)
         if allowed is None:
             return
@@ -267,7 +264,7 @@ class Answered(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield what becomes of the open questions of an interrupted turn."""
+        """Yield the fate of the unanswered requests of an interrupted turn, and of their items."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or turn.status != "interrupted" or not turn.interrupts:
             return
@@ -301,7 +298,7 @@ class Answered(Observer):
 
 @observes("approval.several-clients", "approval.lost-client", "subscription.open-questions")
 class Several(Observer):
-    """Recipients of a question if several clients have, or had, a thread."""
+    """Recipients of an approval request if several clients have, or had, a thread."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -311,14 +308,14 @@ class Several(Observer):
 
     @on_sent("thread/resume")
     def on_thread_resume_sent(self, frame: Frame) -> None:
-        """Note that the client joins the thread."""
+        """Note that the client resumes the thread."""
         self._joined.setdefault(frame.connection, set()).add(
             text(obj(frame.params).get("threadId"))
         )
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choice if another connection got the same question before."""
+        """Yield the choice if another connection got a request for the same item before."""
         params = obj(frame.params)
         item = text(params.get("itemId"))
         if not item:
@@ -342,7 +339,7 @@ class Several(Observer):
 
     @listen(("mark", Closed.kind), ("mark", ClientLeft.kind))
     def on_client_left(self, mark: Mark[ClientLeft | Closed]) -> None:
-        """Note the open questions that only the leaving client had."""
+        """Note the unanswered requests that no remaining client has."""
         still = self.scene.facts.open_connections - {mark.body.connection}
         for key, questions in self._asked.items():
             answered = any(

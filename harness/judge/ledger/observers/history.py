@@ -26,11 +26,11 @@ def _items(turn: dict[str, Any]) -> list[dict[str, Any]]:
 
 @observes("thread-read.items", "thread-rollback.items", "thread-fork.turns-shown")
 class ShownItems(Observer):
-    """Items in the turns that are shown."""
+    """Items in the turns of thread objects."""
 
     @on_answer("thread/read", "thread/rollback", "thread/fork")
     def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield a thread that is shown."""
+        """Yield whether the turns in a result have their items."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -49,7 +49,7 @@ class ShownItems(Observer):
 
     @on("thread/started")
     def on_thread_started(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the turns that the announcement of a fork shows."""
+        """Yield whether the announcement of a fork shows turns, with or without items."""
         thread = obj(dig(frame.params, "thread"))
         facts = self.scene.facts.threads.get(text(thread.get("id")))
         if facts is None or not facts.is_fork or not facts.turns:
@@ -64,7 +64,7 @@ class ShownItems(Observer):
 
 @observes("thread-read.active", "thread-fork.active", "turn.after-crash", "rpc.connection-end")
 class UnfinishedTurns(Observer):
-    """The shown form of a turn that is in progress, or whose server ended meanwhile."""
+    """Turns in results that are in progress, or whose server ended meanwhile."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -72,14 +72,14 @@ class UnfinishedTurns(Observer):
 
     @on_sent("thread/read", "thread/fork", "thread/resume")
     def on_request_sent(self, frame: Frame) -> None:
-        """Note the turn that is active."""
+        """Note the turn that is active when the request is sent."""
         thread = self.scene.facts.thread_of(frame.params)
         if thread.running_turn:
             self._sent[frame.seq] = thread.running_turn
 
     @on_answer("thread/read", "thread/fork", "thread/resume")
     def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield a thread that is shown."""
+        """Yield the status of the active turn, and of turns that were cut, in a result."""
         request = self.scene.request_of(frame)
         running = self._sent.pop(request.seq, "") if request is not None else ""
         if request is None or frame.kind is not Kind.RESPONSE:
@@ -113,11 +113,11 @@ class UnfinishedTurns(Observer):
 
 @observes("item.id-stable", "turn.interrupted-history", "thread-fork.ids")
 class StoredTurns(Observer):
-    """The part of a streamed turn that is shown later."""
+    """Streamed turns as they are stored: their ids, and messages that were cut."""
 
     @on_answer(*_SHOWING_METHODS)
     def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Handle an answer that shows a thread."""
+        """Compare the turns in a result with those that were streamed."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -145,7 +145,7 @@ class StoredTurns(Observer):
                 yield Choice("turn.interrupted-history", value, frame, "a message that was cut")
 
     def _live_items(self, thread_id: str, turn_id: str) -> list[ItemView]:
-        """Return the items of a completed turn that any client got."""
+        """Return the items of a turn as all clients got them, [] if none saw its start and end."""
         turns = [view.turn_at(thread_id, turn_id) for view in self.scene.views.values()]
         if not any(turn is not None and turn.starts and turn.completions for turn in turns):
             return []
@@ -175,11 +175,11 @@ class StoredTurns(Observer):
 
 @observes("thread-fork.keeps")
 class ForkKeeps(Observer):
-    """The part of a thread beside its history that a fork has."""
+    """Properties of a thread, besides its history, that its fork keeps."""
 
     @on_answer("thread/fork")
     def on_thread_fork_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the settings that a fork keeps."""
+        """Yield, for each property of the origin, whether the fork has the same value."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -200,7 +200,7 @@ class ForkKeeps(Observer):
 
 @observes("thread-resume.settings")
 class ResumedSettings(Observer):
-    """The settings of a resumed thread that had others set for a turn."""
+    """Settings of a resumed thread after a turn changed them."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -208,12 +208,12 @@ class ResumedSettings(Observer):
 
     @on_answer("thread/start")
     def on_thread_start_answer(self, frame: Frame) -> None:
-        """Note the first settings of the thread."""
+        """Note the settings with which the thread started."""
         self._first[text(dig(frame.result, "thread", "id"))] = obj(frame.result)
 
     @on_answer("thread/resume")
     def on_thread_resume_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Compare the settings with the first ones and the last turn's."""
+        """Yield whether a setting is the first one, that of the last turn, or another."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -243,7 +243,7 @@ class ShownThreads(Observer):
 
     @on_sent("turn/start")
     def on_turn_start_sent(self, frame: Frame) -> None:
-        """Note the first text of a thread."""
+        """Note the first text of the user in a thread."""
         params = obj(frame.params)
         texts = [text(dig(entry, "text")) for entry in arr(params.get("input"))]
         if texts and texts[0]:
@@ -251,7 +251,7 @@ class ShownThreads(Observer):
 
     @on_answer("thread/list", "thread/read")
     def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield how the status of loaded threads is shown, and whether long previews are cut."""
+        """Yield whether loaded threads have their live status, and long previews are cut."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -282,7 +282,7 @@ class Lists(Observer):
 
     @on_answer("thread/list")
     def on_thread_list_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choices of a page."""
+        """Yield the fate of an odd cursor, the order of the page, and the matches of a search."""
         request = self.scene.request_of(frame)
         if request is None:
             return
@@ -340,7 +340,7 @@ class Unlisted(Observer):
 
     @on_answer("thread/list")
     def on_thread_list_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether such threads are in a whole list without filters."""
+        """Yield whether such threads are listed, if the list is complete and has no filter."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -370,7 +370,7 @@ class RejectedImages(Observer):
 
     @listen(("mark", ModelCall.kind))
     def on_model_call(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
-        """Look for an image that was rejected before."""
+        """Yield whether the call has an image that was rejected in an earlier turn."""
         images = self._images[mark.body.call] = frozenset(mark.body.images)
         if self._rejected and mark.body.is_scripted:
             value = "sends it again" if images & self._rejected else "leaves it out"
@@ -379,20 +379,20 @@ class RejectedImages(Observer):
 
     @listen(("mark", ModelEnd.kind))
     def on_model_end(self, mark: Mark[ModelEnd]) -> None:
-        """Note the images of a rejected call, once its turn has ended."""
+        """Note the images of a call whose content the model rejected."""
         if mark.body.rejects_content:
             self._now |= self._images.get(mark.body.call, frozenset())
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> None:
-        """Expect later turns to leave out what was rejected."""
+        """Expect that later turns leave out the images rejected so far."""
         self._rejected |= self._now
         self._now = frozenset()
 
 
 @observes("turn-steer.stored", "turn-steer.cut-turn")
 class StoredSteers(Observer):
-    """Granted input that the model had not seen, and that may be kept."""
+    """Steered input that the model had not seen when its turn was cut or its server killed."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -402,7 +402,7 @@ class StoredSteers(Observer):
 
     @on_answer("turn/steer")
     def on_turn_steer_answer(self, frame: Frame) -> None:
-        """Note the granted input."""
+        """Note input whose steering was granted."""
         request = self.scene.request_of(frame)
         if request is not None and frame.kind is Kind.RESPONSE:
             thread = text(obj(request.params).get("threadId"))
@@ -412,7 +412,7 @@ class StoredSteers(Observer):
 
     @listen(("mark", ModelCall.kind))
     def on_model_call(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
-        """Look for stored input in a model call."""
+        """Yield "yes" if the model sees input of a cut turn; forget input that it has seen."""
         texts = mark.body.user_texts or ()
         for words in [
             steered for steered in self._cut if any(steered in user_text for user_text in texts)
@@ -427,14 +427,14 @@ class StoredSteers(Observer):
 
     @listen(("mark", ServerEnded.kind))
     def on_server_ended(self, mark: Mark[ServerEnded]) -> None:
-        """Note the input that the model had not seen when the server was killed."""
+        """Note the input that the model had not seen, if the server was killed."""
         if mark.body.killed:
             self._killed |= {words: thread for words, (thread, _) in self._granted.items()}
         self._granted.clear()
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether a cut turn shows input that the model has not seen."""
+        """Yield whether a cut turn streamed an item for the input that the model has not seen."""
         turn = self.scene.conversation.turn_of(frame)
         status = dig(frame.params, "turn", "status")
         if turn is None or status not in ("interrupted", "failed"):
@@ -454,7 +454,7 @@ class StoredSteers(Observer):
 
     @on_answer("thread/read", "thread/resume")
     def on_history(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether the input was kept after the server was killed."""
+        """Yield whether the thread still has the input after the server was killed."""
         request = self.scene.request_of(frame)
         thread = text(obj(request.params).get("threadId")) if request is not None else ""
         waiting = [

@@ -1,4 +1,4 @@
-"""Open points of items: ids, outputs, parts, interruptions."""
+"""Choices about items: ids, outputs, parts, interruptions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,7 +11,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.views import ItemView
 
 _OUTPUT: Final = "item/commandExecution/outputDelta"
-# The length of a long output.
+# An output of this length counts as long.
 _LONG_OUTPUT_CHARACTERS: Final = 60_000
 
 
@@ -83,7 +83,7 @@ class Cut(Observer):
 
 @observes("item.reasoning-indexes", "item.summary-boundary")
 class Reasoning(Observer):
-    """Counting and announcing of the sections of a summary."""
+    """Indexes of summaries and raw blocks, and announcements of summary sections."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -100,7 +100,7 @@ class Reasoning(Observer):
 
     @on("item/reasoning/summaryTextDelta", "item/reasoning/textDelta")
     def on_reasoning_delta(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choice of a section's first delta."""
+        """Yield the index of a section's first delta, and whether the section was announced."""
         params = obj(frame.params)
         member = "summaryIndex" if "summaryIndex" in params else "contentIndex"
         index, item = params.get(member), text(params.get("itemId"))
@@ -132,7 +132,7 @@ class Scopes(Observer):
 
     @on("item/started")
     def on_item_started(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the scope of item ids: whether another turn had the id."""
+        """Yield the scope of item ids: the turn if another turn had the id, else the thread."""
         params = obj(frame.params)
         thread, turn = text(params.get("threadId")), text(params.get("turnId"))
         of_thread = self._items.setdefault((frame.connection, thread), {})
@@ -145,7 +145,7 @@ class Scopes(Observer):
 
     @on("turn/started")
     def on_turn_started(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the scope of turn ids: whether another thread had the id."""
+        """Yield the scope of turn ids: the thread if another thread had the id, else all."""
         thread = text(obj(frame.params).get("threadId"))
         turn = text(dig(frame.params, "turn", "id"))
         before = self._turns.setdefault((frame.connection, turn), thread)
@@ -159,11 +159,11 @@ class Scopes(Observer):
 
 @observes("item.review-begins", "item.review-detached")
 class Reviews(Observer):
-    """The beginning and the place of a review."""
+    """Reviews: the result of review/start, and the thread in which they run."""
 
     @on_answer("review/start")
     def on_review_start_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the form of the answer and the place of the review."""
+        """Yield the members of the result and, for a detached review, its thread."""
         request = self.scene.request_of(frame)
         if request is None:
             return
@@ -180,7 +180,7 @@ class Reviews(Observer):
 
 @observes("item.dynamic-tool-flow")
 class DynamicTools(Observer):
-    """Requests to the client to carry a dynamic tool out."""
+    """Tools that the client offers, and requests to run them."""
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Iterator[Choice]:
@@ -198,7 +198,7 @@ class DynamicTools(Observer):
 
 @observes("item.duplicate-delta")
 class EmptyDeltas(Observer):
-    """Empty deltas of the model that may be passed on."""
+    """Empty deltas of the model, which a server may pass on."""
 
     # In its first turn the model emits an empty delta among others.
     SCENARIO: Final = "choices/odd-input"
@@ -216,18 +216,18 @@ class EmptyDeltas(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield that the empty delta was left out."""
+        """Yield that the empty delta of the scenario's first turn was left out."""
         if not self._empty and self.scene.scenario == self.SCENARIO:
             yield Choice("item.duplicate-delta", "left out", frame)
 
 
 @observes("item.plan-made")
 class PlanItems(Observer):
-    """Messages beside a plan item."""
+    """Messages in a turn with a plan item."""
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether a plan comes with an agentMessage."""
+        """Yield whether a turn with a plan also has an agentMessage."""
         turn = self.scene.conversation.turn_of(frame)
         kinds = [item.type for item in turn.items.values()] if turn is not None else []
         if "plan" in kinds:
@@ -247,7 +247,7 @@ class Compactions(Observer):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the names and the turn of a contextCompaction item."""
+        """Yield the notifications and the turn of a contextCompaction item."""
         if dig(frame.params, "item", "type") != "contextCompaction":
             return
         yield Choice("event.compaction-names", "item/started, item/completed", frame)
@@ -263,7 +263,7 @@ class Compactions(Observer):
 
 @observes("turn-steer.shown")
 class Steers(Observer):
-    """Steered input while its turn goes on."""
+    """Steered input as items of its turn."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -283,7 +283,7 @@ class Steers(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether the turn shows the steered input."""
+        """Yield whether the turn had a userMessage for each steered input."""
         turn = self.scene.conversation.turn_of(frame)
         key = frame.connection, text(dig(frame.params, "turn", "id"))
         steered = self._steered.pop(key, None)
@@ -306,7 +306,7 @@ def _texts(item: ItemView) -> Iterator[str]:
 
 @observes("thread-operations.params")
 class Operations(Observer):
-    """The accepted params of the six operations whose params are not shown."""
+    """Accepted params of the six thread operations whose params the specification omits."""
 
     @on_answer(
         "thread/unarchive",

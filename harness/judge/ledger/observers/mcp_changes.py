@@ -1,4 +1,4 @@
-"""Choices of `agent mcp` in changes of config.toml."""
+"""Choices of `agent mcp` when it changes config.toml."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ from harness.trace.surfaces import COMMAND
 
 
 def _addition(run: Run) -> str:
-    """Return whether the run added a server: "added, status 0"."""
+    """Return "added", "not added" or "nothing changed", with the exit status: "added, status 0"."""
     name = run.words.name
     is_configured = name in servers(run.end)
     if is_configured and servers(run.end).get(name) == servers(run.request).get(name):
@@ -41,10 +41,10 @@ def _addition(run: Run) -> str:
     surface=COMMAND,
 )
 class Unusual(RunObserver):
-    """Additions that the text does not describe."""
+    """Runs of `mcp add` that the specification does not describe."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the outcome of an addition with one unusual property."""
+        """Yield the outcome of an addition at the point of its first unusual property."""
         words = run.words
         if words.subcommand != "add" or not words.names or config_table(run.request) is None:
             return
@@ -71,10 +71,10 @@ class Unusual(RunObserver):
     "mcp-config.flat-form", "mcp-config.other-keys", "mcp-config.broken-file", surface=COMMAND
 )
 class TheFile(RunObserver):
-    """Forms of the file that are read and written, and its other contents."""
+    """Forms of config.toml that are read and written, and its other contents."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the choices about the file."""
+        """Yield the fate of a broken file, the forms of tables, and of other contents."""
         former, current = config_table(run.request), config_table(end)
         if former is None:
             state = "untouched" if config_text(run.request) == config_text(end) else "changed"
@@ -142,7 +142,7 @@ class AtOnce(Observer):
 
     @listen(("kind", "event"))
     def on_event(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether an addition is lost, at the end of the last of several runs."""
+        """Yield, at the end of the last of several concurrent runs, whether an addition is lost."""
         commands: Commands = self.scene.view
         run = commands.run_of(frame)
         if run is None or run.end is not frame or run.ran_alone:

@@ -1,4 +1,4 @@
-"""Choices of `agent mcp` in logins to MCP servers, and with their credentials."""
+"""Choices of `agent mcp` in logins to MCP servers, and about their credentials."""
 
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
@@ -21,7 +21,7 @@ from harness.trace.surfaces import COMMAND
 
 
 def _web_requests(run: Run) -> set[str]:
-    """Return the run's requests to a server of the harness."""
+    """Return the names of the run's requests to the harness's servers, such as "token"."""
     return {text(obj(frame.json).get("web")) for frame in run.web}
 
 
@@ -30,7 +30,7 @@ class Steps(RunObserver):
     """Steps of a login: registration at the server, and the user's answer."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the steps of a login whose address was visited."""
+        """Yield registration, redirect address and parameters of a login that was visited."""
         if run.words.subcommand != "login" or not run.visits:
             return
         choice = "registers itself" if "register" in _web_requests(run) else "does not register"
@@ -50,11 +50,11 @@ class Steps(RunObserver):
 
 @observes("mcp-login.denied", surface=COMMAND)
 class Denied(Observer):
-    """A login whose user denies: it asks for no token."""
+    """Logins that the user denies, so that they request no token."""
 
     @listen(("kind", "event"))
     def on_event(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the end of a denied login, or that it waits on."""
+        """Yield the end of a denied login, or that the harness had to end it."""
         commands: Commands = self.scene.view
         run = commands.run_of(frame)
         if run is None or run.end is not frame or not run.visits or "token" in _web_requests(run):
@@ -67,10 +67,10 @@ class Denied(Observer):
 
 @observes("mcp-add.login", surface=COMMAND)
 class AtAdding(RunObserver):
-    """A login to a server that asks for OAuth when it is added."""
+    """Logins at once when a server with OAuth is added."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield whether adding a reachable OAuth server logs in."""
+        """Yield whether adding a reachable OAuth server begins a login."""
         url, offers = run.words.last("--url") or "", text(obj(run.request.json).get("offers"))
         if run.words.subcommand != "add" or not offers:
             return

@@ -42,7 +42,7 @@ class Statuses(RunObserver):
     """Exit statuses of runs, and the streams that they write to."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the exit status, by the command and the configuration."""
+        """Yield the exit status and the streams, by subcommand and configuration."""
         if run.words.subcommand not in _SUBCOMMANDS:
             situation = "an unknown one" if run.words.subcommand else "none"
             yield Choice("mcp-command.no-subcommand", end_words(run), end, situation)
@@ -50,7 +50,7 @@ class Statuses(RunObserver):
             yield Choice("mcp-command.exit-statuses", end_words(run), end, situation)
 
     def _situation(self, run: Run) -> str:
-        """Return the situation in words; "" if another point covers it."""
+        """Return the situation of a run in words, "" if another point covers it."""
         words, configured = run.words, servers(run.request)
         if config_table(run.request) is None:
             return ""
@@ -82,10 +82,10 @@ class Statuses(RunObserver):
 
 @observes("mcp-list.empty", "mcp-get.unknown", surface=COMMAND)
 class Nothing(RunObserver):
-    """Output if there is nothing to show."""
+    """Output for an empty list or an unknown server."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the output of an empty list or for an unknown server."""
+        """Yield the form of the output and the exit status."""
         if config_table(run.request) is None:
             return
         configured, words = servers(run.request), run.words
@@ -167,7 +167,7 @@ class Lists(RunObserver):
 
 
 def _login_situation(run: Run, table: dict[str, Any], form: str) -> str:
-    """Return the situation for the auth word of a server."""
+    """Return the form of the output and the login of a server: "list, logged in"."""
     kind = kind_of(table)
     if kind != HTTP:
         return f"{form}, {kind or 'of no known kind'}"
@@ -181,7 +181,7 @@ class Details(RunObserver):
     """Details of a server: its variables, the members of its JSON."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the choices about the details of each server."""
+        """Yield whether values of variables are printed, and the members of JSON output."""
         configured, words = servers(run.request), run.words
         if words.subcommand not in ("list", "get"):
             return

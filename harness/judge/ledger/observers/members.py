@@ -1,4 +1,4 @@
-"""Members whose form or values the text leaves open."""
+"""Members whose form or values the specification leaves open."""
 
 import re
 from collections import defaultdict
@@ -22,7 +22,7 @@ _REPLIES: Final = ("thread/start", "thread/resume", "thread/fork")
 
 
 def _reads(point: str, *topics: tuple[str, str]) -> Callable[[Reader], Reader]:
-    """Register a reader of the params of notifications and requests, or of results."""
+    """Register a function that reads values for `point` from params, or from results."""
 
     def register(reader: Reader) -> Reader:
         for topic in topics:
@@ -295,18 +295,18 @@ def _handshake(result: Any) -> Read:
 
 @observes(*sorted({point for rows in _TABLE.values() for point, _ in rows}))
 class Members(Observer):
-    """Reads the members of the table."""
+    """Values of the members for which `_TABLE` has a reader."""
 
     @listen(*(topic for topic in sorted(_TABLE) if topic[0] == "method"))
     def on_message(self, frame: Frame) -> Iterator[Choice]:
-        """Read the params of a notification or a request of the server."""
+        """Yield the values in the params of a notification or request of the server."""
         for point, reader in _TABLE["method", frame.method]:
             for situation, value in reader(frame.params):
                 yield Choice(point, value, frame, situation)
 
     @listen(*(topic for topic in sorted(_TABLE) if topic[0] == "answer"))
     def on_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Read a result."""
+        """Yield the values in a result."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -340,7 +340,7 @@ class Ephemeral(Observer):
 
     @listen(*_answers("thread/start"))
     def on_thread_start_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Compare the reply with the request."""
+        """Yield whether a thread that was requested as ephemeral is so in the reply."""
         request = self.scene.request_of(frame)
         if request is None or obj(request.params).get("ephemeral") is not True:
             return
@@ -350,16 +350,16 @@ class Ephemeral(Observer):
 
 @observes("rpc.extra-members", "rpc.jsonrpc-member", "rpc.unlisted-methods", "rpc.error-response")
 class Forms(Observer):
-    """Members of messages beside those that the text lists."""
+    """Members, methods and error forms besides those that the specification lists."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._seen_names: set[str] = set()
         self._extra = False
 
     @listen(("kind", "notification"), ("kind", "request"), ("kind", "response"), ("kind", "error"))
     def on_message(self, frame: Frame) -> Iterator[Choice]:
-        """Check the first message of each method, and every error."""
+        """Yield the form of each error, and of the first message of each method and kind."""
         if frame.kind is Kind.ERROR:
             yield Choice("rpc.error-response", self._error(frame), frame)
             return

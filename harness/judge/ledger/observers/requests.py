@@ -1,4 +1,4 @@
-"""Answers to requests in situations that the text does not cover."""
+"""Answers to requests in situations that the specification does not cover."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -27,13 +27,13 @@ _ARCHIVED_USE: Final = (
     "turn/start",
 )
 _UNUSED: Final = ("thread/archive", "thread/resume", "thread/fork")
-# A limit beyond the length of any list, and a name too long for a list.
+# A `limit` above this is longer than any list; a longer name does not fit into a list.
 _LARGE_LIMIT, _LONG_NAME_CHARACTERS = 10_000, 150
 
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request at the moment it was sent."""
+    """A request with the state of the scene and its thread when it is sent."""
 
     frame: Frame
     scene: Scene
@@ -42,7 +42,7 @@ class SentRequest:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the request names a known thread."""
+        """Return whether the request names a thread that the server has shown."""
         return self.thread.is_known
 
     @property
@@ -58,7 +58,7 @@ _ANY: Final = ""
 
 
 def _at(point: str, *methods: str) -> Callable[[Situation], Situation]:
-    """Register a situation of some methods, or of any."""
+    """Register a situation at a point, for these methods or for all if none is given."""
 
     def register(situation: Situation) -> Situation:
         for method in methods or (_ANY,):
@@ -69,7 +69,7 @@ def _at(point: str, *methods: str) -> Callable[[Situation], Situation]:
 
 
 def _when(point: str, method: str, words: str, holds: Callable[[SentRequest], bool]) -> None:
-    """Register a situation by a condition."""
+    """Register `words` as the situation of a method's requests for which `holds` is true."""
     _at(point, method)(lambda request: words if holds(request) else None)
 
 
@@ -115,7 +115,7 @@ def _unlisted_params(request: SentRequest) -> str | None:
     return method if members - _EXTENSIONS else None
 
 
-# Members that the text does not list and that the harness sends for a purpose of its own.
+# Members that the specification does not list, and that the harness sends on purpose.
 _EXTENSIONS: Final = {
     "ephemeral",
     "dynamicTools",
@@ -351,7 +351,7 @@ def _missing_image(request: SentRequest) -> str | None:
 
 @observes(*sorted({point for rows in _TABLE.values() for point, _ in rows}))
 class Answers(Observer):
-    """Answers of a server in the situations of the table."""
+    """Answers of a server in the situations of `_TABLE`."""
 
     def begin(self) -> None:
         """Set up the state."""

@@ -13,15 +13,15 @@ from harness.trace.surface.sdk import Call, Calls
 from harness.trace.surfaces import SDK
 
 _RUN, _STREAMED = "run", "runStreamed"
-# Separators between two texts of an input.
+# Names of the separators between two texts of an input.
 _SEPARATORS: Final = {"\n\n": "an empty line", "\n": "a line break", " ": "a space", "": "nothing"}
 
-# Python sets it if no language is set, and the harness's agent is a Python program.
+# Python sets these if no language is set, and the scripted agent is a Python program.
 _PYTHON_VARIABLES: Final = ("LC_CTYPE",)
 
 
 class CallObserver(Observer):
-    """Follows the calls of a play: `on_call_ended` handles the end of each."""
+    """An observer of the calls of a play: `on_call_ended` handles the end of each."""
 
     @property
     def calls(self) -> Calls:
@@ -31,7 +31,7 @@ class CallObserver(Observer):
 
     @listen(("over", _RUN), ("over", _STREAMED))
     def on_end(self, frame: Frame) -> Choices:
-        """Handle the end of a call."""
+        """Return the choices of a call that has ended, None if its start is unknown."""
         call = self.calls.call_of(frame)
         return None if call is None else self.on_call_ended(call, frame)
 
@@ -61,7 +61,7 @@ def _env(call: Call) -> dict[str, str]:
 
 
 def _ending(end: Frame) -> str:
-    """Return the end of a call: "resolves", "rejects with an AbortError"."""
+    """Return the end of a call: "resolves", "ends" (a stream) or "throws AbortError"."""
     message = obj(end.json)
     if message.get("over") != "error":
         return "resolves" if message.get("over") == "result" else "ends"
@@ -74,10 +74,10 @@ def _abort_time(call: Call) -> str:
 
 @observes("sdk-child.way", "sdk-input.joined", "sdk-input.image-base", surface=SDK)
 class Input(CallObserver):
-    """The way of the input to the agent."""
+    """The ways by which the input reaches the agent."""
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
-        """Yield the choices of a call that started the agent."""
+        """Yield the carrier of the input, the joint of its texts, and the paths of images."""
         if not call.starts:
             return
         start, words, stdin = call.starts[0], _words(call), text(_start(call).get("stdin"))
@@ -122,10 +122,10 @@ class Input(CallObserver):
     surface=SDK,
 )
 class ClientOptions(CallObserver):
-    """The way of the client's options to the agent."""
+    """The ways by which the client's options reach the agent."""
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
-        """Yield the choices of a call that started the agent."""
+        """Yield the carriers of the base URL and key, other variables, and config overrides."""
         if not call.starts:
             return
         start, words, env = call.starts[0], _words(call), _env(call)
@@ -168,7 +168,7 @@ class ClientOptions(CallObserver):
 
 
 def _carriers(value: str, words: list[str], env: dict[str, str]) -> str:
-    """Return the carriers of a value: "the variable NAME", "the override NAME", …"""
+    """Return the carriers of a value: "the override KEY, the variable NAME"; "nothing" for none."""
     carriers = [f"the variable {word(name)}" for name, item in env.items() if item == value]
     for argument in words:
         key, equals, rest = argument.partition("=")
@@ -198,7 +198,7 @@ class ThreadOptions(CallObserver):
     """The effect of a thread's options."""
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
-        """Yield the choices of a call."""
+        """Yield whether an unknown effort, and the model, are passed on to the agent."""
         effort = text(_thread(call).get("modelReasoningEffort"))
         if effort and effort not in LISTED_VALUES["modelReasoningEffort"]:
             passed = any(effort in word for word in _words(call))
@@ -225,13 +225,13 @@ class ThreadOptions(CallObserver):
     surface=SDK,
 )
 class Results(CallObserver):
-    """Results and errors of a call, by what the agent wrote."""
+    """Results and errors of a call, depending on the events that the agent wrote."""
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
-        """Yield the choices of a call."""
+        """Yield the type of the thread id and, unless the call was aborted, its result or error."""
         thread_id = obj(end.json).get("threadId")
         situation = "named by the agent" if self._has_thread(call) else "not named yet"
-        # How much an aborted call has read is random.
+        # An aborted call may or may not have read the event with the id.
         if _abort_time(call) != "during":
             yield Choice(
                 "sdk-thread.transitions", json_type(thread_id), end, f"the id, {situation}"
@@ -279,7 +279,7 @@ class Aborts(CallObserver):
     """Effects of an aborted call."""
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
-        """Yield the choices of an aborted call."""
+        """Yield the end of an aborted call; if aborted before, also whether the agent started."""
         method = text(obj(call.request.json).get("call"))
         if _abort_time(call) == "before":
             started = "the agent is started" if call.starts else "nothing is started"

@@ -1,4 +1,4 @@
-"""Open points of connections: notifications, leaving a thread, forms of messages."""
+"""Choices about connections: notifications, leaving a thread, odd messages, model calls."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Hearing(Observer):
 
     @on_answer(*_OPENING_METHODS)
     def on_opening_answer(self, frame: Frame) -> None:
-        """Note that the connection has the thread."""
+        """Note that the connection has opened the thread."""
         request = self.scene.request_of(frame)
         thread = text(dig(frame.result, "thread", "id"))
         if request is not None and thread:
@@ -43,7 +43,7 @@ class Hearing(Observer):
 
     @on_kind(Kind.NOTIFICATION)
     def on_notification(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether a notification reaches other connections too."""
+        """Yield that a notification reached a subscriber, or a connection without the thread."""
         params = obj(frame.params)
         thread = text(params.get("threadId")) or text(dig(params, "thread", "id"))
         method = frame.method
@@ -64,7 +64,7 @@ class Hearing(Observer):
             yield Choice(point, "told to all", frame, method)
 
     def finish(self) -> Iterator[Choice]:
-        """Yield the notifications that a connected client did not get."""
+        """Yield the notifications that no connection without the thread got."""
         for method, frame in self._unheard.items():
             if method not in self._heard:
                 is_thread_event = method.startswith("thread/")
@@ -94,7 +94,7 @@ class Leaving(Observer):
 
     @on_answer("thread/unsubscribe")
     def on_thread_unsubscribe_answer(self, frame: Frame) -> None:
-        """Note the reply."""
+        """Note that the request to leave was answered."""
         request = self.scene.request_of(frame)
         thread = text(obj(request.params).get("threadId")) if request is not None else ""
         if thread in self._steps and frame.kind is Kind.RESPONSE:
@@ -103,7 +103,7 @@ class Leaving(Observer):
 
     @on("thread/status/changed", "turn/completed")
     def on_status_or_end(self, frame: Frame) -> None:
-        """Note a status, or the end of the turn."""
+        """Note the status notLoaded, or the end of the turn."""
         params = obj(frame.params)
         steps = self._steps.get(text(params.get("threadId")))
         if steps is None:
@@ -115,7 +115,7 @@ class Leaving(Observer):
 
     @on("thread/closed")
     def on_thread_closed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the order of the steps until thread/closed."""
+        """Yield the order of reply, status and thread/closed, and the fate of the active turn."""
         thread = text(obj(frame.params).get("threadId"))
         steps = self._steps.pop(thread, None)
         if steps is None:
@@ -142,7 +142,7 @@ class Leaving(Observer):
 
     @listen(("mark", Closed.kind), ("mark", ClientLeft.kind))
     def on_client_left(self, mark: Mark[ClientLeft | Closed]) -> None:
-        """Note the threads whose only subscriber is disconnected."""
+        """Note the threads whose only subscriber disconnects while other connections stay."""
         # Over pipes the server ends with its only connection.
         somebody_stays = self.scene.facts.open_connections - {mark.body.connection}
         for facts in self.scene.facts.threads.values():
@@ -156,7 +156,7 @@ class Leaving(Observer):
 
     @on_answer("thread/loaded/list", "thread/read")
     def on_state_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether such a thread stays loaded without being reopened."""
+        """Yield whether a thread stays loaded whose only subscriber was disconnected."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -212,14 +212,14 @@ class Pending(Observer):
         open_requests.remove(matching[0])
 
     def finish(self) -> Iterator[Choice]:
-        """Yield the answers to two requests with one id."""
+        """Yield the outcomes of concurrent requests with the same id."""
         for key, answers in self._duplicates.items():
             yield Choice(
                 "rpc.duplicate-id", ", ".join(sorted(answers)) or UNANSWERED, self._frames[key]
             )
 
 
-# The situation of bytes that end a WebSocket connection (RFC 6455, 8.1).
+# The situation of bytes that are not UTF-8, which end a WebSocket connection (RFC 6455, 8.1).
 NOT_UTF8: Final = "not UTF-8"
 _CLOSE_CODE: Final = re.compile(r"\b\d{4}\b")
 
@@ -252,7 +252,7 @@ class Malformed(Observer):
             yield self._choice(sent.pop(0), f"an error with a null id, {code}", frame)
 
     def finish(self) -> Iterator[Choice]:
-        """Yield the lines without an answer."""
+        """Yield the malformed lines that got no answer."""
         if str(self.scene.trace.end) != "quiescent":
             return
         last = {
@@ -275,7 +275,7 @@ def _is_whole(frame: Frame) -> bool:
 
 @observes("turn-start.override-life", "thread-compact.history", "turn-steer.when-applied")
 class ModelHears(Observer):
-    """Contents of model calls: settings of an earlier turn, words before a compaction, steering."""
+    """Contents of model calls: earlier turns' settings, compacted texts, steered input."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -317,13 +317,13 @@ class ModelHears(Observer):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> None:
-        """Note the texts before a compaction."""
+        """Note the user's texts before a compaction."""
         if dig(frame.params, "item", "type") == "contextCompaction":
             self._compacted = list(dict.fromkeys(self._before))
 
     @listen(("mark", ModelCall.kind))
     def on_model_call(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
-        """Yield the settings and texts that a model call has."""
+        """Yield whether a call has steered input, settings of earlier turns, compacted texts."""
         self._calls += 1
         frames = self.scene.trace.frames
         texts = mark.body.user_texts

@@ -1,4 +1,4 @@
-"""Skills and lists of skills in cases that the text does not cover."""
+"""Skills and lists of skills in cases that the specification does not cover."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -32,11 +32,11 @@ def _skills(result: Any) -> dict[str, Any]:
     "skills-list.cache-life",
 )
 class Written(Observer):
-    """Skills that the scenario has written, as a list shows them."""
+    """Odd skills that the scenario has written, as a list shows them."""
 
     @on_answer("skills/list")
     def on_skills_list_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choices of a list."""
+        """Yield, for each odd skill, whether it is listed and how it is named."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE or self.scene.scenario != SCENARIO:
             return
@@ -81,7 +81,7 @@ class Folders(Observer):
 
     @on_answer("skills/list")
     def on_skills_list_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choices of a list."""
+        """Yield the entries for missing, repeated, relative or nonexistent folders."""
         request = self.scene.request_of(frame)
         if request is None:
             return

@@ -1,4 +1,4 @@
-"""Open points of calls of MCP tools and of the client's tools."""
+"""Choices about calls of MCP tools and of the client's tools."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +22,7 @@ class McpCalls(Observer):
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> None:
-        """Note a question to the client."""
+        """Note that the client got a request which is not a call of its tool."""
         self._asked = self._asked or frame.method != _CALL
 
     @on("item/mcpToolCall/progress")
@@ -32,7 +32,7 @@ class McpCalls(Observer):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choices of a completed call."""
+        """Yield whether a call needed an approval, and the members of a failed one."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "mcpToolCall":
             return
@@ -55,12 +55,12 @@ class ClientCalls(Observer):
 
     @on(_CALL)
     def on__call(self, frame: Frame) -> None:
-        """Note the call that a client gets."""
+        """Note that a client is requested to run its tool."""
         self._asked.setdefault(text(obj(frame.params).get("callId")), []).append(frame)
 
     @listen(("own", ""))
     def on_own_answer(self, frame: Frame) -> None:
-        """Note a failed answer of a client."""
+        """Note an answer of a client that is an error or does not say `success`."""
         question = (
             self.scene.request_of(frame) if frame.kind in (Kind.RESPONSE, Kind.ERROR) else None
         )
@@ -71,7 +71,7 @@ class ClientCalls(Observer):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choices of a completed call."""
+        """Yield the status of a failed call, and whether all clients got the request."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "dynamicToolCall":
             return

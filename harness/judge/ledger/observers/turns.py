@@ -1,4 +1,4 @@
-"""Open points of turns: their order, their ends, their notifications."""
+"""Choices about turns: their order, their ends, their notifications."""
 
 import re
 from collections import defaultdict
@@ -17,7 +17,7 @@ from harness.trace.views import TurnView
 
 _ORDER: Final = "rpc.response-order"
 _SKILL: Final = re.compile(r"\$([a-z][a-z0-9-]*)")
-# The notification that follows from a request.
+# The request that causes a notification.
 _REQUEST_OF: Final = {
     "turn/started": "turn/start",
     "thread/started": "thread/start",
@@ -34,15 +34,15 @@ class ResponseOrder(Observer):
 
     def begin(self) -> None:
         """Set up the state."""
-        # Open requests, and answered ones whose notification has not come, by connection, method
-        # and thread; the answer names a new thread.
+        # Numbers of open requests, and of answered ones whose notification has not come, by
+        # connection, method and thread ("" until the answer names a new thread).
         self._open: dict[tuple[str, str, str], int] = defaultdict(int)
         self._answered: dict[tuple[str, str, str], int] = defaultdict(int)
         self._early: dict[tuple[str, str], Frame] = {}
 
     @on_sent(*_REQUEST_OF.values())
     def on_request_sent(self, frame: Frame) -> None:
-        """Note the open request."""
+        """Count the open request."""
         self._open[frame.connection, frame.method, _thread_of(frame.params)] += 1
 
     @on_answer(*_REQUEST_OF.values())
@@ -65,7 +65,7 @@ class ResponseOrder(Observer):
 
     @on(*_REQUEST_OF)
     def on_caused(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether the response or its notification comes first."""
+        """Yield whether the response or this notification came first, if that is known."""
         method = _REQUEST_OF[frame.method]
         thread = _thread_of(frame.params) or text(dig(frame.params, "thread", "id"))
         key = frame.connection, method, thread
@@ -96,7 +96,7 @@ class Statuses(Observer):
 
     @on_answer("thread/start", "thread/resume", "thread/fork")
     def on_opening_answer(self, frame: Frame) -> None:
-        """Note the status in a reply as the first."""
+        """Note the status in a reply as the thread's first."""
         thread = dig(frame.result, "thread")
         key = frame.connection, text(dig(thread, "id"))
         self._last[key] = _status(dig(thread, "status"))
@@ -104,12 +104,12 @@ class Statuses(Observer):
 
     @on("turn/started")
     def on_turn_started(self, frame: Frame) -> None:
-        """Forget the former turn's end."""
+        """Forget the end of the former turn."""
         self._ended.pop((frame.connection, text(obj(frame.params).get("threadId"))), None)
 
     @on("thread/status/changed")
     def on_thread_status_changed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the transition, and its order with the turn's end."""
+        """Yield the transition; after turn/completed also their order."""
         params = obj(frame.params)
         key = frame.connection, text(params.get("threadId"))
         status = _status(params.get("status"))
@@ -204,7 +204,7 @@ class Ends(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the choices of a completed turn."""
+        """Yield the errors, retries, user message, odd input and schema of a completed turn."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or len(turn.completions) > 1:
             return
@@ -259,7 +259,7 @@ def _user_message(turn: TurnView) -> str:
 
 
 def _odd_input(entries: list[Any], skills: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the open points of an odd input; `skills` are the listed names."""
+    """Yield (point, situation) for each odd entry of an input; `skills` are the listed names."""
     kinds = {dig(entry, "type") for entry in entries}
     for entry in entries:
         path, kind = text(dig(entry, "path")), dig(entry, "type")
@@ -296,7 +296,7 @@ class SecondStart(Observer):
 
     @on_answer("turn/start")
     def on_turn_start_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the answer, if the turn is still active."""
+        """Yield whether the request is granted, and with which turn id."""
         request = self.scene.request_of(frame)
         running = self._running.pop(request.seq, "") if request is not None else ""
         if request is None or not running:
@@ -312,7 +312,7 @@ class SecondStart(Observer):
 
 @observes("event.token-usage-often")
 class TokenUsage(Observer):
-    """Counts of token usage, beside the model calls of the turn that reported some."""
+    """The number of token usage notifications per model call that reported usage."""
 
     def begin(self) -> None:
         """Set up the state."""
@@ -336,7 +336,7 @@ class TokenUsage(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Compare the counts, if there is only one thread."""
+        """Yield how the counts compare, if there is only one thread on one connection."""
         if len(self.scene.facts.threads) > 1 or len(self.scene.views) > 1:
             return
         calls, updates = self._calls, self._updates
@@ -349,18 +349,18 @@ class TokenUsage(Observer):
 
 @observes("event.diff-often", "event.diff-when-none", "event.diff-paths")
 class Diffs(Observer):
-    """The time of a turn's diff, and the names of files in it."""
+    """The number of a turn's diffs, and the paths in them."""
 
     @on("turn/diff/updated")
     def on_turn_diff_updated(self, frame: Frame) -> Iterator[Choice]:
-        """Yield the form of paths in the diff."""
+        """Yield the form of each path in the diff: absolute or relative, with its prefix."""
         for line in text(obj(frame.params).get("diff")).splitlines():
             if line.startswith("+++ ") and "/dev/null" not in line:
                 yield Choice("event.diff-paths", _path_form(line[4:]), frame)
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Yield how often the diff was sent."""
+        """Yield how often the diff was sent, compared with the completed file changes."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or len(turn.completions) > 1:
             return
