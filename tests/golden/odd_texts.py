@@ -50,6 +50,9 @@ JOINED: dict[str, str | bytes] = {
 """Bytes stand in the line as they are, and so does a text that needs no escape in JSON."""
 PLACE = "here it stands"
 
+FIXED_WORDS = {"transport", "token", "held", "outcome"}
+"""Members of marks that the reader of traces accepts with one of a few words only."""
+
 MessageKind = tuple[str, str, str, str]
 """Surface, kind, method (of an answer that of its request), type of the item."""
 Sample = tuple[str, int, Path]
@@ -89,6 +92,41 @@ def odd_conversations(text: str | bytes) -> Iterator[tuple[str, Trace]]:
     for name, trace in conversations():
         if name in places:
             yield name, _with_copies(trace, places[name], text)
+    if isinstance(text, str) and not _has_utf8(text):
+        traces = dict(conversations())
+        for name, row, path in mark_samples().values():
+            yield name, _with_odd_mark(traces[name], row, path, text)
+
+
+@cache
+def mark_samples() -> dict[tuple[str, Path], Sample]:
+    """Return for each text in each kind of mark a conversation, a row and the path in its data."""
+    found: dict[tuple[str, Path], tuple[int, Sample]] = {}
+    for name, trace in conversations():
+        rows = [json.loads(line) for line in lines(trace)]
+        for number, row in enumerate(rows):
+            for path in _members(row["data"]) if "mark" in row else ():
+                key = row["mark"], tuple(step if isinstance(step, str) else 0 for step in path)
+                is_text = isinstance(_value(row["data"], path), str) and path[-1] not in FIXED_WORDS
+                if is_text and (key not in found or len(rows) < found[key][0]):
+                    found[key] = len(rows), (name, number, path)
+    return {key: sample for key, (_, sample) in found.items()}
+
+
+def _value(data: Any, path: Path) -> Any:
+    for step in path:
+        data = data[step]
+    return data
+
+
+def _with_odd_mark(trace: Trace, row: int, path: Path, text: str) -> Trace:
+    rows = [json.loads(line) for line in lines(trace)]
+    _value(rows[row]["data"], path[:-1])[path[-1]] = text
+    return read(
+        (f"{json.dumps(row)}\n" for row in rows),
+        name=trace.header.scenario,
+        classify_of=classify_of,
+    )
 
 
 def _kind_of(trace: Trace, frame: Frame, methods: dict[Any, str]) -> MessageKind:

@@ -63,7 +63,7 @@ from harness.trace.store import load, save
 from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.actions_runner import commands
-from tests.golden.odd_texts import JOINED, TEXTS, odd_conversations, samples
+from tests.golden.odd_texts import JOINED, TEXTS, mark_samples, odd_conversations, samples
 from tests.unit.results.outcomes import report_of
 
 pytestmark = pytest.mark.slow
@@ -128,6 +128,14 @@ def test_every_member_of_every_kind_of_message_is_a_sample() -> None:
     assert {row.method for row in (*BOOK.events, *BOOK.methods)} <= kinds
     assert required_members().keys() <= {kind[3] for kind, _ in samples()}
     assert len(TEXTS) >= 12
+    kinds_of_marks = {kind for kind, _ in mark_samples()}
+    assert {
+        "model-call",
+        "mcp-request",
+        "program-errors",
+        "recorder",
+        "file-seen",
+    } <= kinds_of_marks
 
 
 @pytest.mark.parametrize(
