@@ -1,4 +1,4 @@
-"""The reference server: the whole protocol, which shares `harness.protocol.wire` with the harness.
+"""Reference server of the whole protocol; it shares `harness.protocol.wire` with the harness.
 
 The path of a message: transport (bytes to messages) -> connection -> server -> router -> handler ->
 session and engine -> outbox -> transport. `harness.model` and `harness.scenario` are imported

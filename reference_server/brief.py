@@ -1,11 +1,11 @@
 """Short quotations of a client's or a model's text, for error messages and the log."""
 
 QUOTE_LIMIT = 120
-"""Characters of a quotation; of a longer text the middle is left out."""
+"""Characters of a quotation; the middle of a longer text is left out."""
 
 
 def brief(text: str, limit: int = QUOTE_LIMIT) -> str:
-    """Return at most `limit` characters of a text, and how many are left out."""
+    """Return the text; of a longer one its ends, `limit` characters, and the count left out."""
     if len(text) <= limit:
         return text
     tail = limit // 3

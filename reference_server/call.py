@@ -1,7 +1,4 @@
-"""One request on its way to its answer.
-
-The router chooses the handler.
-"""
+"""A request in progress and its one response; the router chooses the handler."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -37,11 +34,11 @@ class Call:
         return self._services()
 
     def answer(self, result: WireModel) -> None:
-        """Queue the response, exactly once; later messages come after it."""
+        """Queue the response; later messages come after it. Raises RuntimeError the second time."""
         self._put(encode_result(self._id, result))
 
     def refuse(self, code: ErrorCode, message: str) -> None:
-        """Queue an error response; a handler raises `Refusal` instead."""
+        """Queue an error response; handlers raise `Refusal` instead of calling this."""
         self._put(encode_error(self._id, code, message))
 
     def _put(self, message: bytes) -> None:

@@ -1,8 +1,8 @@
 """Claims of a home's servers on the threads that they have open for writing.
 
 A server locks byte N of `threads.lock` as long as it has thread `thr_N` open. The system releases
-these locks however the server ends, so nothing is left behind, and any number of threads takes one
-open file. Two servers that wrote to one rollout would not know of each other's turns, so the second
+these locks however the server ends, so nothing is left behind, and one open file serves any number
+of threads. Two servers writing to one rollout would not know of each other's turns, so the second
 is refused (ADR 18).
 """
 
@@ -16,7 +16,7 @@ from reference_server.ids import thread_number
 from reference_server.safe_files import make_private, open_regular
 
 _OPEN_FILE_LOCKS: int | None = getattr(fcntl, "F_OFD_SETLK", None)
-"""Locks of an open file; else those of a process, which two servers in one process share."""
+"""Command for locks of an open file; None if there are only locks that a whole process shares."""
 _FLOCK = "hhqqi4x"
 """struct flock: type, whence, start, length, process."""
 
@@ -29,7 +29,7 @@ class Claims:
         self._descriptor: int | None = None
 
     def take(self, thread_id: str) -> bool:
-        """Claim a thread; False where another running server has it. Raises OSError."""
+        """Claim a thread; return False if another running server has it. Raises OSError."""
         if self._descriptor is None:
             make_private(self._path.parent)
             self._descriptor = open_regular(self._path, os.O_RDWR | os.O_CREAT)
@@ -40,12 +40,12 @@ class Claims:
         return True
 
     def release(self, thread_id: str) -> None:
-        """Give a thread up."""
+        """Release the claim on a thread. Raises OSError."""
         if self._descriptor is not None:
             _set(self._descriptor, fcntl.F_UNLCK, thread_number(thread_id), self._path)
 
     def close(self) -> None:
-        """Give all threads up, as the server ends."""
+        """Release all claims, as the server ends."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,8 +1,8 @@
-"""One client: its messages in, its messages out.
+"""Connection to one client: reads its messages, writes those for it.
 
-Requests are handed to the server (`Receiver`). Source: session-protocol
+Requests are passed to the server (`Receiver`). Source: session-protocol
 "What the service does"; framing and malformed lines are not shown there: a malformed line gets one
-error, with its id if it has one, else `id: null`, and the connection lives on.
+error, with its id if it has one, else `id: null`, and the connection stays open.
 """
 
 import logging
@@ -29,15 +29,15 @@ _log = logging.getLogger(__name__)
 REQUESTS_AT_ONCE = 64
 """Unanswered requests at which a connection is not read until one is answered."""
 ANSWERS_WAITING = 1 << 23
-"""Bytes that wait for the client, above which nothing is read. A client may send thousands of
-requests before it reads an answer; it must not be stuck while it writes them."""
+"""Queued bytes for the client above which its input is not read. Large enough that a client may
+write thousands of requests before it reads an answer."""
 FAREWELL_TIME = 2.0
-"""Seconds that a client that has ended its input may read nothing before it counts as gone.
+"""Seconds without reading after which a client that has ended its input counts as gone.
 
-When the server stops, the seconds for everything that is still to be answered and written.
+When the server stops, also the seconds in which open requests are answered and written.
 """
 ANSWER_TIME = 30.0
-"""Seconds without anything to write, after its input ended, after which a client is given up."""
+"""Seconds without a message to write after which a client that has ended its input is dropped."""
 
 
 class Receiver(Protocol):
@@ -53,9 +53,9 @@ class Receiver(Protocol):
 
 
 class Connection:
-    """One client. `outbox` is the only way to send it anything.
+    """Connection to one client; `outbox` is the only way to send it anything.
 
-    With `may_give_up` it is ended where it reads too slowly, as one of several clients.
+    With `may_give_up`, for one of several clients, it is dropped if it reads too slowly.
     """
 
     def __init__(self, transport: Transport, *, may_give_up: bool = False) -> None:
@@ -70,12 +70,12 @@ class Connection:
         self.outbox = Outbox(transport, may_give_up=may_give_up)
         self.initialized = False
         self.in_use = False
-        """True once a request was accepted: from then on the connection gets news of threads."""
+        """True once a request was accepted: from then on it gets notifications of all threads."""
         self.client_name: str | None = None
         """The client's name in `initialize`."""
 
     async def run(self, receiver: Receiver, before_closing: Callable[[], Awaitable[None]]) -> None:
-        """Serve until the client's input ends, or it no longer reads.
+        """Serve until the client's input has ended, or until it no longer reads.
 
         `before_closing` is awaited once every request is answered; what it queues for this client
         is still written.

@@ -1,7 +1,7 @@
-"""The notifications of deltas, as bytes: the one hot path of the server.
+"""Delta notifications as bytes, on the one hot path of the server.
 
-Joined, the deltas are the same text. Source: session-protocol "Events" ("concatenating `delta`
-values of one `itemId` rebuilds the reply").
+Several deltas may become one with the same text. Source: session-protocol "Events" ("concatenating
+`delta` values of one `itemId` rebuilds the reply").
 """
 
 import json
@@ -13,11 +13,11 @@ from reference_server.envelope import encode_notification
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _ENDING = b'"}}'
 MERGED_LIMIT = 1 << 18
-"""Bytes of a line that several deltas were joined to; further ones begin another line."""
+"""Maximum bytes of a line of joined deltas; further deltas begin another line."""
 
 
 class DeltaLine:
-    """The notification of a delta, all but its text already encoded.
+    """A delta notification, encoded except for its text.
 
     `prefix` is the line up to the quotation mark of the text.
     """
@@ -42,7 +42,7 @@ class MergedDeltas:
         self.size = len(line)
 
     def add(self, line: bytes) -> int:
-        """Add a line of the same prefix and return the bytes that this one is longer by."""
+        """Append a line of the same prefix; return the bytes by which the joined line grew."""
         # The text stays escaped as it is: the end of one JSON string and the start of the next go.
         piece = line[len(self._prefix) + 1 : -len(_ENDING)]
         self._pieces.append(piece)
@@ -50,5 +50,5 @@ class MergedDeltas:
         return len(piece)
 
     def line(self) -> bytes:
-        """Return the one line."""
+        """Return the joined line."""
         return b"".join(self._pieces) + _ENDING

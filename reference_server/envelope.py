@@ -1,4 +1,4 @@
-"""Lines to requests and back: the JSON-RPC layer without I/O.
+"""JSON-RPC decoding and encoding of lines, without I/O.
 
 Methods and their params are not known here. Source: session-protocol "What the service does"; error
 shapes are not shown there, so JSON-RPC 2.0's are used. `jsonrpc` is accepted, not required and not
@@ -41,13 +41,13 @@ class IncomingAnswer(NamedTuple):
 
 
 class StrayAnswer(NamedTuple):
-    """An answer to no request: it is not answered, since two peers could do so for ever."""
+    """A response without a usable id; not answered, else two peers could send errors for ever."""
 
     words: str
 
 
 class Malformed(NamedTuple):
-    """A line that is none of these; it gets one error, under its own id if that is a valid one."""
+    """A line that is not a valid message; it gets one error, with its own id if that is valid."""
 
     code: ErrorCode
     message: str
@@ -82,7 +82,7 @@ def _parse_json(text: str) -> Json:
 
 
 def decode(line: bytes) -> Envelope:
-    """Read one line. Never raises."""
+    """Decode one line; a wrong one gives Malformed or StrayAnswer. Never raises."""
     try:
         text = line.decode()
         value = _parse_json(text.strip())
@@ -114,7 +114,7 @@ def _has_utf8(value: Json) -> bool:
 
 
 def _usable_id(message: Json) -> RequestId | None:
-    """Return the id of a message that is wrong otherwise, if it has one that can be echoed."""
+    """Return the id of an otherwise wrong message; None if it has none that can be echoed."""
     request_id: Json = (
         cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
     )
@@ -154,7 +154,7 @@ def _classify(message: dict[str, Any]) -> Envelope:
 
 
 def is_request_id(value: Json) -> bool:
-    """Return whether a value can be the id of a request: a finite number, a string not too long."""
+    """Return whether a value can be an id: a finite number, a string of at most ID_LIMIT."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, str):
@@ -163,22 +163,22 @@ def is_request_id(value: Json) -> bool:
 
 
 def encode_result(request_id: RequestId, result: WireModel) -> bytes:
-    """Write `{id, result}`, the id exactly as it was received."""
+    """Encode `{id, result}`, the id exactly as it was received."""
     return b'{"id":%b,"result":%b}' % (_encode(request_id).encode(), result.encode())
 
 
 def encode_error(request_id: RequestId | None, code: int, message: str) -> bytes:
-    """Write `{id, error}`."""
+    """Encode `{id, error}`; None as id becomes null."""
     return _encode({"id": request_id, "error": {"code": int(code), "message": message}}).encode()
 
 
 def encode_notification(method: str, params: WireModel) -> bytes:
-    """Write `{method, params}`."""
+    """Encode `{method, params}`."""
     return b'{"method":"%b","params":%b}' % (method.encode(), params.encode())
 
 
 def encode_request(request_id: int, method: str, params: WireModel) -> bytes:
-    """Write `{method, id, params}`."""
+    """Encode `{method, id, params}`."""
     return b'{"method":"%b","id":%d,"params":%b}' % (method.encode(), request_id, params.encode())
 
 

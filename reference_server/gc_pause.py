@@ -14,8 +14,7 @@ from contextlib import contextmanager
 def garbage_collection_paused() -> Generator[None]:
     """Turn the collector off for the block, in all threads.
 
-    Of several blocks at once, the one that has turned it off turns it on again at its end, and the
-    others go on with it.
+    If blocks overlap, the end of the first one turns it on again, also for the others.
     """
     collecting = gc.isenabled()
     gc.disable()

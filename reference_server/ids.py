@@ -47,7 +47,7 @@ class Counters(NamedTuple):
 
 
 class IdAllocator:
-    """Hands out ids; `seed` finds the highest numbers in use if the file does not have them.
+    """Source of new ids; `seed` finds the highest numbers in use if the file does not have them.
 
     The file is changed in a worker thread, once for a whole block of numbers: the seed reads every
     rollout, and another server may hold the lock while it does so.
@@ -81,7 +81,7 @@ class IdAllocator:
         return [f"turn_{number}" for number in range(old.turns + 1, old.turns + 1 + count)]
 
     def _take(self, threads: int, turns: int) -> Counters:
-        """Add to the counters in the file, and give their values from before."""
+        """Add to the counters in the file and return their previous values. Raises OSError."""
         make_private(self._path.parent)
         with _locked_file(self._path) as descriptor:
             match = _SHAPE.fullmatch(os.pread(descriptor, _MAX_FILE_BYTES, 0))

@@ -21,7 +21,7 @@ class Lanes:
         self._waiting: dict[str, deque[Job]] = {}
 
     def submit(self, lane: str, job: Job) -> None:
-        """Run a job when those before it in its lane are done."""
+        """Start a job once those before it in its lane are done; do not wait for it."""
         waiting = self._waiting.get(lane)
         if waiting is not None:
             waiting.append(job)
@@ -30,7 +30,7 @@ class Lanes:
         self._tasks.start_soon(self._run, lane)
 
     def run_at_once(self, job: Job) -> None:
-        """Run a job that waits for no other."""
+        """Start a job now, outside any lane; do not wait for it."""
         self._tasks.start_soon(job)
 
     async def _run(self, lane: str) -> None:

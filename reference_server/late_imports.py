@@ -1,7 +1,6 @@
 """Imports that are deferred until needed, so that a short session pays only for its own.
 
-What is imported late, and when, lives where it is needed: the services with the first thread, the
-tools with the first call, and so on.
+Each module defers its own imports: the services to the first thread, the tools to the first call.
 """
 
 import gc
@@ -10,17 +9,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 SWITCH_SECONDS = 0.0005
-"""Seconds after which a thread that imports lets the event loop run, which has requests."""
+"""Seconds after which an importing thread lets the event loop run, which may have requests."""
 _USUAL_SWITCH_SECONDS = sys.getswitchinterval()
 
 
 @contextmanager
 def fast_imports() -> Generator[None]:
-    """Import fast, and without keeping the event loop waiting where a worker thread imports.
+    """Import without garbage collection, and with frequent switches to the event loop's thread.
 
-    The garbage collector is off meanwhile: it would take a tenth of the time and find nothing. What
-    is imported stays, so later collections need not visit it. Blocks may be nested or overlap; the
-    collector is on again when all are done.
+    A collection would take a tenth of the time and free nothing: imported modules stay, so later
+    collections skip them too. Blocks may be nested or overlap; the collector is on again when all
+    are done.
     """
     collecting = gc.isenabled()
     gc.disable()

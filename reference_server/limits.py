@@ -11,12 +11,12 @@ PATH_LIMIT = 4096
 LIST_LIMIT = 10_000
 """Elements of a list in the params of a request, or in an answer."""
 MAX_DEPTH = 100
-"""Levels of a JSON value that is kept: beyond 200 of a whole record, none that reads it can."""
+"""Maximum nesting of a stored JSON value: no reader takes a record of more than 200 levels."""
 _DEPTH = 4
 
 
 class LimitExceeded(ValueError):
-    """Something is too long; str() says what, and how long it may be."""
+    """A path or list is too long; str() names it and its limit."""
 
 
 def check_path(path: str) -> None:
@@ -26,10 +26,10 @@ def check_path(path: str) -> None:
 
 
 def check_lists(value: Any, field: str = "params", depth: int = _DEPTH) -> None:
-    """Raise LimitExceeded where a list near the top of a message has more than LIST_LIMIT elements.
+    """Raise LimitExceeded if a list, up to `depth` objects deep, has more than LIST_LIMIT elements.
 
-    To be called before the validation: a million wrong elements take minutes to validate, and
-    gigabytes for the errors.
+    Called before the validation: a million wrong elements take minutes to validate, and gigabytes
+    for the errors.
     """
     if isinstance(value, list):
         if len(cast("list[Any]", value)) > LIST_LIMIT:
@@ -40,7 +40,7 @@ def check_lists(value: Any, field: str = "params", depth: int = _DEPTH) -> None:
 
 
 def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
-    """Return whether a JSON value has more levels of arrays and objects in one another."""
+    """Return whether a JSON value nests arrays and objects more than `levels` deep."""
     if isinstance(value, dict):
         inner = list(cast("dict[str, Any]", value).values())
     elif isinstance(value, list):

@@ -1,8 +1,8 @@
 """The only writer of a connection: messages are written in the order in which they are put.
 
-Messages put during a write go out together in the next one. Where the queue is full, producers are
-asked to wait (`wait_for_room`). They need not, where others read faster: then deltas that wait are
-joined, and a client that lags too far behind is given up. No message is left out before that.
+Messages put during a write go out together in the next one. If the queue is full, a producer waits
+(`wait_for_room`), unless its other clients read faster: then waiting deltas are joined, and a
+client that lags too far behind is dropped. Until then it gets every message.
 """
 
 from collections import deque
@@ -18,16 +18,16 @@ from reference_server.transport.base import PeerGone, Transport
 HIGH_WATER = 1 << 20
 """Queued bytes above which producers are asked to wait, and deltas are joined."""
 WAITING_LIMIT = 1 << 24
-"""Queued bytes above which a client that may be given up is.
+"""Queued bytes above which a client is dropped if `may_give_up`.
 
-Large answers, which it asked for, do not count; nor does the largest notification, since a single
+Large responses, which it requested, do not count; nor does the largest notification, since a single
 one is never too much.
 """
 BATCH = 1 << 18
-"""Bytes of one write, unless one message is longer; deltas that still wait can be joined."""
+"""Bytes after which a write takes no further message; waiting deltas can still be joined."""
 _LARGE = 1 << 16
 OVERLOADED = -32001
-"""Not shown in the document; the shipping server's code where it has too much to do."""
+"""Error code of overload; not shown in the specification, taken from the shipping server."""
 TOO_SLOW = (
     f"too slow: more than {WAITING_LIMIT >> 20} MiB of notifications wait to be read; connect "
     "again, and thread/resume shows what was missed"
@@ -35,7 +35,7 @@ TOO_SLOW = (
 
 
 class _LargeMessage(NamedTuple):
-    """A long message: where it ends among all bytes ever put, and its own bytes."""
+    """A large queued message; `end`: bytes put on the connection up to and including it."""
 
     end: int
     size: int
@@ -76,7 +76,7 @@ class Outbox:
             self._large.append(_LargeMessage(self._total_put, size, self._putting_answer))
 
     def put_delta(self, prefix: bytes, line: bytes) -> None:
-        """Queue the line of a delta, joined to earlier ones if much is waiting."""
+        """Queue the line of a delta; above HIGH_WATER it is joined to a waiting one."""
         if self._size <= HIGH_WATER:
             self.put(line)
             return
@@ -90,7 +90,7 @@ class Outbox:
             self._count(merged.add(line))
 
     def put_answer(self, message: bytes) -> None:
-        """Queue the answer to a request: a large one was asked for, and is not held against it."""
+        """Queue the response to a request; a large one does not count against a slow client."""
         self._putting_answer = True
         try:
             self.put(message)
@@ -132,21 +132,21 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """Return whether producers are asked to wait."""
+        """Return whether producers should wait (`wait_for_room`)."""
         return self._size > HIGH_WATER and not self.gone
 
     async def wait_for_room(self, limit: int = HIGH_WATER) -> None:
-        """Wait until at most `limit` bytes are queued."""
+        """Wait until at most `limit` bytes are queued, or the peer is gone."""
         while self._size > limit and not self.gone:
             await self._written.wait()
 
     async def wait_until_queued(self) -> None:
-        """Wait until something is queued."""
+        """Wait until a message is queued, or the peer is gone."""
         while not self._size and not self.gone:
             await self._wake.wait()
 
     async def wait_until_written(self) -> None:
-        """Wait until everything queued so far is written."""
+        """Wait until everything queued is written, or the peer is gone."""
         while self._size and not self.gone:
             await self._written.wait()
 
@@ -172,7 +172,7 @@ class Outbox:
             self.give_up()
 
     def give_up(self) -> None:
-        """Take the peer for gone: write nothing more, and end all waiting for room."""
+        """Treat the peer as gone: discard the queue, write nothing more, end all waits for room."""
         self.gone = True
         self._queue.clear()
         self._written.set()

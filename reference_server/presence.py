@@ -38,7 +38,7 @@ class Presence:
             return self._held[0]
 
     def _take_lock(self) -> tuple[str, int] | None:
-        """Take the lock of a new id; None where another server was just removing that lock file."""
+        """Take the lock of a new id; None if another server removes that lock file meanwhile."""
         make_private(self._folder)
         server = os.urandom(8).hex()
         path = _lock_file(self._folder, server)
@@ -100,10 +100,10 @@ def leftovers(home: Home) -> dict[str, list[Path]]:
 
 @contextlib.contextmanager
 def taking_over(home: Home, server: str) -> Generator[bool]:
-    """Hold the lock of a server that is gone, to settle its leftovers. Raises OSError.
+    """Yield True while holding the lock of a server that is gone, to settle its leftovers.
 
-    Gives False, without the lock, where that server is running or another one settles it. The lock
-    file is removed at the end.
+    The lock file is removed at the end. Yields False, without the lock, if that server is running
+    or another one settles it. Raises OSError.
     """
     path = _lock_file(home.servers, server)
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
@@ -124,7 +124,7 @@ def _take_over_lock(descriptor: int) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # Another server only asks whether this one is running (`is_running`): no time at all.
+        # A shared lock is that of another server's `is_running`, which releases it at once.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return True
 

@@ -1,6 +1,7 @@
-"""The private folder of a stage or a scripted play: made, held, and removed, even after a kill.
+"""Private folder of a stage or a scripted play, removed at its end.
 
-A lock says that a folder is in use: the system releases it however its server ends.
+A lock marks a folder in use; the system releases it however the server ends, and the next stage
+removes the folder of a killed one.
 """
 
 import contextlib
@@ -17,9 +18,9 @@ _LOCK = "lock"
 
 @contextlib.contextmanager
 def private_root() -> Generator[Path]:
-    """Make a folder for the length of the block; removes what killed stages have left beside it.
+    """Yield a new folder and remove it at the end; first remove the folders of killed stages.
 
-    Raises OSError where none can be made.
+    Raises OSError if it cannot be made.
     """
     parent = Path(os.path.realpath(tempfile.gettempdir()))
     sweep(parent)
@@ -34,7 +35,7 @@ def private_root() -> Generator[Path]:
 
 
 def sweep(parent: Path) -> None:
-    """Remove the folders of stages of this user that were killed."""
+    """Remove, in `parent`, the folders of this user's killed stages; errors are ignored."""
     with contextlib.suppress(OSError):
         for root in parent.glob(f"{PREFIX}*"):
             if not root.is_symlink() and root.stat().st_uid == os.getuid():

@@ -1,7 +1,7 @@
-"""A server that listens: its connections, from being accepted to being closed.
+"""Connections of a listening server, from accept to close.
 
-Opening the socket lives in `transport.listener`, who may connect in `transport.handshake`, what a
-connection does in `connection`.
+`transport.listener` opens the socket, `transport.handshake` decides on admission, `connection`
+reads and writes the messages.
 """
 
 import contextlib
@@ -33,23 +33,23 @@ _TRY_AGAIN_LATER = (1013, "too slow: connect again, and thread/resume shows what
 
 
 class Host(Protocol):
-    """A server of the clients that were let in."""
+    """A server of the admitted clients."""
 
     @property
     def stop_requested(self) -> anyio.Event:
-        """Set when no more clients are accepted, and all must leave."""
+        """Set when no more clients are accepted and all connections are to end."""
         ...
 
     async def host(self, transport: Transport, path: str, /) -> bool:
         """Serve one client until it leaves; return whether it was dropped as too slow.
 
-        `path` is that of its request for a WebSocket, else "".
+        `path` is the request path of its WebSocket, "" without one.
         """
         ...
 
 
 class Reception:
-    """Takes the connections of one listener."""
+    """Accept loop of one listener, and the life of its connections."""
 
     def __init__(self, server: Host, listener: Listener, admission: Admission) -> None:
         self._server = server
@@ -61,7 +61,7 @@ class Reception:
         self._is_websocket = isinstance(address, TcpAddress) or address.websocket
 
     async def run(self) -> None:
-        """Serve until the server stops and every client was notified."""
+        """Serve until the server stops and every connection has ended."""
         async with anyio.create_task_group() as connections:
             async with anyio.create_task_group() as accepting:
                 accepting.start_soon(self._accept, connections)
@@ -105,7 +105,7 @@ class Reception:
             return None
         words = f"there are {CONNECTIONS} connections, and no more are taken"
         if self._count == CONNECTIONS + 1:
-            # Not for each of thousands.
+            # Logged for the first one only: there may be thousands.
             _log.warning("a connection was refused: %s", words)
         return words
 

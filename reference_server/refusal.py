@@ -1,4 +1,4 @@
-"""Refusing a request: the one exception that a handler raises to do so.
+"""The exception by which a handler refuses a request.
 
 Source: the shape of error responses is not shown in the document ("Errors"); codes are JSON-RPC's.
 """
@@ -18,12 +18,12 @@ class Refusal(Exception):
 
 
 def invalid_request(message: str) -> Refusal:
-    """Refuse a request that is well formed but cannot be carried out now."""
+    """Return the refusal of a well-formed request that cannot be carried out now."""
     return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def invalid_params(message: str) -> Refusal:
-    """Refuse a request for a parameter; `message` begins with the parameter's name."""
+    """Return the refusal of a wrong parameter; `message` begins with the parameter's name."""
     return Refusal(ErrorCode.INVALID_PARAMS, message)
 
 
@@ -40,7 +40,7 @@ _REMEDIES = {
 
 
 def describe_disk_error(cause: OSError) -> str:
-    """Describe an error of the disk: the file, the problem, the remedy."""
+    """Return `file: problem; remedy` for an error of the disk, as far as they are known."""
     problem = cause.strerror or type(cause).__name__
     place = f"{cause.filename}: " if cause.filename else ""
     return f"{place}{problem}{_REMEDIES.get(cause.errno or 0, '')}"

@@ -1,8 +1,7 @@
 """Parts of the conversation that made a model call fail for good.
 
-The provider would reject each later call with them too, so they are replaced by a text that tells
-the model of it. What has been sent with success stays: only items after the model's last answer are
-looked at.
+The provider would reject each later call with them too, so a note to the model replaces them. Parts
+that were once accepted stay: only items after the model's last answer are replaced, except images.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,18 +11,18 @@ from reference_server.brief import brief
 
 Fields = dict[str, Any]
 Rejects = Literal["content", "text", "size"]
-"""Reason why a provider rejects a call: something in it, its texts, or its size."""
+"""Cause of a provider's rejection: some part of the call, its texts, or its size."""
 LARGE_TEXT = 1_000
-"""Characters from which a text may be the one that made a call too large."""
+"""Minimum characters of a text that is replaced because the call was too large."""
 _REASON_LIMIT = 200
 _MODEL_TYPES = frozenset({"function_call", "custom_tool_call", "reasoning", "web_search_call"})
 
 Change = Callable[[Fields, str], Fields]
-"""Returns an item without its rejected parts: the same object if it has none."""
+"""A function of an item and a reason: the item with notes for its rejected parts, else itself."""
 
 
 class Replaced(NamedTuple):
-    """An item that takes the place of the one that is `from_end` items before the end, from 1."""
+    """A new item for index `-from_end` of the history: 1 is the last."""
 
     from_end: int
     item: Fields
@@ -32,11 +31,11 @@ class Replaced(NamedTuple):
 def leave_out(
     history: list[Fields], rejects: Rejects, reason: str, old_item: Fields | None = None
 ) -> list[Replaced]:
-    """Replace what a rejected call held and no earlier one; return what was replaced.
+    """Replace parts that only the rejected call held, in `history`; return the replacements.
 
-    Images go first, then outputs of tools; of a call that was too large, all that is large. Texts
-    of the user go if the provider objects to them, and otherwise those up to `old_item`, the last
-    item of an earlier call that was rejected as well: the cause may be a setting, not the words.
+    One kind is replaced at a time: images, then outputs of tools, then texts; for "size", first
+    everything large. Texts may all go if the provider objects to texts, else only those up to
+    `old_item`, the last item of an earlier rejected call: the cause may be a setting, not the text.
     """
     start = end = len(history)
     while start and not _is_of_model(history[start - 1]):
@@ -67,7 +66,7 @@ def leave_out(
 
 
 def replace_items(history: list[Fields], replaced: Sequence[Replaced]) -> None:
-    """Put items in their places; one whose place holds another kind of item is left out."""
+    """Put the new items into `history`; skip one whose place holds another kind of item."""
     for from_end, item in replaced:
         if 0 < from_end <= len(history) and _kind(history[-from_end]) == _kind(item):
             history[-from_end] = item
@@ -109,7 +108,7 @@ def _without_large_parts(item: Fields, words: str) -> Fields:
 def _replace_parts(
     item: Fields, is_rejected: Callable[[Fields], bool], kind: str, words: str
 ) -> Fields:
-    """Return an item with a note in place of each part that is rejected."""
+    """Return an item with a note in place of each rejected part; the item itself if none is."""
     name = "output" if _is_output(item) else "content"
     parts = item.get(name)
     if not isinstance(parts, list):

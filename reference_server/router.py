@@ -1,4 +1,4 @@
-"""Routing requests to their handlers, which live in `handlers`."""
+"""Routing of requests to their handlers."""
 
 import logging
 from collections.abc import Callable
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _WORDS_LIMIT = 400
-"""Characters of the validator's message, which lists all allowed values and the given one."""
+"""Characters of the validator's message, which lists all allowed values and the wrong one."""
 
 
 class Router:
-    """Takes the requests of all connections.
+    """Router of the requests of all connections.
 
-    `services` is called with the first request that needs them: making them takes a while.
+    `services` is called with the first request that needs it: making the services takes a while.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Router:
     def _find(self, connection: Connection, method: str) -> tuple[MethodSpec, AnyHandler]:
         spec = BY_METHOD.get(method)
         is_request = spec is not None and spec.direction is Direction.CLIENT_REQUEST
-        # An unknown method must not import every handler.
+        # Not for an unknown method: looking for its handler would import all of them.
         handler = handler_of(method) if is_request else None
         if spec is None or handler is None:
             raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {brief_value(method)}")
@@ -99,7 +99,7 @@ async def _carry_out(call: Call, handler: AnyHandler, params: WireModel) -> None
 
 
 def check_params(spec: MethodSpec, params: Json) -> WireModel:
-    """Check params against the method's model; null counts as none. Raises Refusal."""
+    """Return the params as the method's model; null counts as {}. Raises Refusal if wrong."""
     fields: Json = {} if params is None else params
     if not isinstance(fields, dict):
         raise invalid_params("params: must be an object")
@@ -115,10 +115,10 @@ def check_params(spec: MethodSpec, params: Json) -> WireModel:
 
 
 def field_path(location: tuple[int | str, ...], value: Json) -> str:
-    """Write the path of a field: `input[0].text`.
+    """Return the path of a field, such as `input[0].text`; "params" for an empty one.
 
-    The validator also names the member of a union that it tried, which is left out: the JSON has
-    no such step.
+    The validator's location also names the union member that it tried; the JSON has no such step,
+    so it is left out.
     """
     path = ""
     for position, step in enumerate(location):
@@ -133,6 +133,6 @@ def field_path(location: tuple[int | str, ...], value: Json) -> str:
 
 
 def _has_container(value: Json, name: str) -> bool:
-    """Return whether the JSON has an object or array of this name (else a union's member)."""
+    """Return whether `value` has an object or array `name`; if not, it names a union's member."""
     inner: Json = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
     return isinstance(inner, dict | list)

@@ -27,7 +27,7 @@ _SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """Open a file, or make one if `flags` say so (0600). Raises OSError, which names the file."""
+    """Open a regular file; O_CREAT makes it with mode 0600. Raises OSError, with the path in it."""
     try:
         # Checked before it is opened too: opening a device can have an effect by itself.
         _check_regular(os.stat(path, follow_symlinks=False), path)
@@ -75,9 +75,9 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
 
 
 def lock(descriptor: int, path: Path, patience: float | None = None) -> None:
-    """Lock an open file against other servers. Blocks, for `patience` seconds at most.
+    """Lock an open file against other servers. Blocks for at most `patience` seconds.
 
-    Raises OSError. Without `patience` it is LOCK_TIME.
+    The default is LOCK_TIME. Raises OSError if another process keeps the lock longer.
     """
     limit = LOCK_TIME if patience is None else patience
     deadline = time.monotonic() + limit
@@ -88,7 +88,7 @@ def lock(descriptor: int, path: Path, patience: float | None = None) -> None:
             if time.monotonic() > deadline:
                 words = f"another process has had it locked for {limit:g} s; end that one"
                 raise OSError(errno.EAGAIN, words, str(path)) from None
-            # The only other way to learn that it is free is a wait without a time limit.
+            # flock itself can only wait without a time limit.
             threading.Event().wait(_RETRY_SECONDS)
         else:
             return

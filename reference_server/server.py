@@ -1,4 +1,4 @@
-"""The server: one per process, for any number of connections.
+"""A server of any number of connections.
 
 The bulk of the server (`services`) is imported when a request first needs it. Requests are carried
 out in `handlers`.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
-"""Seconds that interrupted turns have to end when the server does."""
+"""Seconds that interrupted turns have to end when the server stops."""
 
 
 class Services:
@@ -104,7 +104,7 @@ class Services:
 
 
 def _mcp_servers(tasks: TaskGroup, home: Home, config: Config) -> "McpServers | None":
-    """Return the MCP servers; if none is configured, their modules are not imported."""
+    """Return the MCP servers; None, without importing their modules, if none is configured."""
     if not config.mcp_servers:
         return None
     from reference_server.mcp.servers import McpServers

@@ -47,7 +47,7 @@ class ThreadSettings(WireModel):
 
 
 def sandbox_policy(mode: SandboxMode, config: Config | None = None) -> SandboxPolicy:
-    """Return the configured policy object of a sandbox mode, in either spelling."""
+    """Return the policy of a sandbox mode; workspace-write takes roots and network of `config`."""
     match mode:
         case "danger-full-access" | "dangerFullAccess":
             return DangerFullAccess()
@@ -106,9 +106,9 @@ def _check_roots(roots: list[str]) -> None:
 
 
 def absolute_folder(path: str | None, base: str | None) -> str:
-    """Return a working directory as seen from `base`, or from the server's own. Raises Refusal.
+    """Return a working directory as an absolute path, relative to `base` or to the server's own.
 
-    An empty path, or None, is that folder itself.
+    An empty path, or None, gives that folder itself. Raises Refusal for an unusable path.
     """
     if path and "\0" in path:
         raise invalid_params("cwd: holds a NUL character, which no path has")

@@ -1,4 +1,4 @@
-"""The words of user and model, as Responses API items."""
+"""Messages of the user and the model, as Responses API items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -20,8 +20,8 @@ Fields = dict[str, Any]
 class SkillTexts(NamedTuple):
     """Texts for the model about the skills that an input names.
 
-    `blocks`: the text of each; `refusals`: name and path of each `skill` item that is not used, and
-    why; `notes`: what else there is to say.
+    `blocks`: one text per skill; `refusals`: the reason for each unused `skill` item, by name and
+    path; `notes`: further remarks.
     """
 
     blocks: Sequence[str] = ()
@@ -34,7 +34,7 @@ def user_message(
 ) -> Fields:
     """Return the user's input as a Responses API item; `images`: the parts of its local images.
 
-    The texts of skills come first. A skill or an app that is named twice is named once.
+    The texts of skills come first. A skill or an app that the input names twice is sent once.
     """
     local = iter(images)
     skills = skills or SkillTexts()
@@ -51,7 +51,7 @@ def user_message(
 
 
 def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
-    """Leave out of a user's message the texts of skills that the model has been given before."""
+    """Return a user's message without the texts of skills that `history` already holds."""
     parts: list[Fields] = message["content"]
     blocks = [text for part in parts if is_skill_text(text := part.get("text", ""))]
     if not blocks:
@@ -65,12 +65,12 @@ def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
     ]
     known_blocks = {block for block in blocks if any(block in text for text in earlier_texts)}
     new_parts = [part for part in parts if part.get("text") not in known_blocks]
-    # Never all of it: a user may write what looks like the text of a skill.
+    # Never empty: a user may write a text that looks like that of a skill.
     return {**message, "content": new_parts} if new_parts else message
 
 
 def is_skill_text(text: str) -> bool:
-    """Return whether a text of a user's message is that of a skill, added by the server."""
+    """Return whether a text of a user's message is a skill's, added by the server."""
     return text.startswith("<skill>\n")
 
 

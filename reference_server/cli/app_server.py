@@ -51,20 +51,20 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Options(NamedTuple):
-    """The command line."""
+    """Parsed command line of `agent app-server`."""
 
     scenario: Path | None = None
     require_initialize: bool = False
     config: tuple[str, ...] = ()
-    """Settings, each `key=value`, that take the place of what the file says."""
+    """Settings as `key=value`, which override config.toml."""
     listen_options: "ListenOptions | None" = None
     stage: "StageWords | None" = None
-    """The stage that gives each connection a scenario and a server of its own."""
+    """Options of a stage, which gives each connection a scenario and a server of its own."""
     home: str | None = None
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Read the options. Raises UsageError, and SystemExit after `--help`."""
+    """Parse the command line. Raises UsageError for wrong usage, and SystemExit after `--help`."""
     if not arguments:
         return Options()
     from reference_server.cli.one_message import OneMessageParser
@@ -168,7 +168,7 @@ def _add_staging(parser: "argparse.ArgumentParser") -> None:
 def _scenario(
     parser: "argparse.ArgumentParser", parsed: "argparse.Namespace"
 ) -> "tuple[Path | None, StageWords | None]":
-    """Return the scenario of a plain server, or the options of a stage."""
+    """Return the scenario of a plain server and None, or None and the options of a stage."""
     stage_options = [
         name
         for name in ("json", "once", "connections", "idle", "strict")
@@ -208,7 +208,10 @@ def _listen_options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Serve until the input ends or a signal comes; status 0 then, 2 if it cannot start."""
+    """Serve until the input ends or a signal comes, and return the exit status.
+
+    0; 2 if the server cannot start; of a stage, 1 if a client failed a test.
+    """
     speak_utf8()
     try:
         options = parse(arguments)
@@ -234,7 +237,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run_server(options: Options, environment: dict[str, str]) -> None:
-    """Serve in the home that the environment names. Raises ConfigError, UsageError."""
+    """Serve in the home that the environment names. Raises ConfigError, UsageError at the start."""
     home = find_home(environment)
     defaults = Config() if options.scenario is None else scenario_defaults(options.scenario)
     config = load_config(

@@ -69,9 +69,9 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one turn and return the exit status, see docs/exec.md."""
+    """Run one turn and return the exit status, as docs/exec.md lists them."""
     end_at_once_on_signals()
-    # Until the first event all that is made is kept: collections would find nothing.
+    # All objects made before the first event stay alive: collections would free nothing.
     gc.disable()
     speak_utf8()
     reads_input = True
@@ -92,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _check_output() -> None:
-    """Make sure that there is a standard output. Raises UsageError."""
+    """Raise UsageError if standard output is closed; other closed streams get the null device."""
     closed = sys.stdout is None  # pyright: ignore[reportUnnecessaryComparison]
     check_streams(uses_streams=False)
     if closed:
@@ -100,7 +100,10 @@ def _check_output() -> None:
 
 
 def _run(options: Options) -> int:
-    """Check everything, then run. Raises ConfigError, UsageError, NotBegun."""
+    """Check options, files and prompt, then run the turn and return its exit status.
+
+    Raises ConfigError, UsageError or NotBegun if a check fails.
+    """
     home = find_home(os.environ)
     config = config_of(options, home, complain)
     folder = folder_of(options)
@@ -146,7 +149,7 @@ def _run(options: Options) -> int:
 
 
 def _can_write(home: Home) -> bool:
-    """Return whether the home can be written; one that is missing is made."""
+    """Return whether the home is writable, after making it if it is missing."""
     try:
         make_private(home.root)
     except OSError:

@@ -1,6 +1,6 @@
-"""`agent app-server --listen`: where it listens, and whom it admits.
+"""`agent app-server --listen`: the address to listen at, and the conditions of admission.
 
-Connections live in `reference_server.reception`. A server on standard streams never imports this.
+`reference_server.reception` takes the connections. A server on standard streams never imports this.
 """
 
 import os
@@ -27,7 +27,7 @@ MIN_TOKEN_CHARACTERS = 16
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
-    """Options about listening; `listen` is the address as it was given."""
+    """Options about listening; `listen` is the address as it stands on the command line."""
 
     listen: str
     token_env: str | None = None
@@ -37,17 +37,17 @@ class ListenOptions:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A socket that listens, and who may connect."""
+    """An open listening socket, with the conditions of admission."""
 
     listener: Listener
     admission: Admission
     options: ListenOptions
 
     def hidden_from_commands(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of the server as commands may know it.
+        """Return the server's environment for the commands it runs, without the token.
 
-        It lacks the token, and names the files that are hidden from confined commands: who reaches
-        this server can answer what it asks about them.
+        Two added variables name the socket and the token file, which are hidden from confined
+        commands: a command that reaches this server could approve itself.
         """
         hidden = {name: environment[name] for name in environment if name != self.options.token_env}
         if isinstance(self.listener.address, UnixAddress):
@@ -57,7 +57,10 @@ class Listening:
         return hidden
 
     async def serve(self, server: Host, refusal: Callable[[str], str | None] | None = None) -> None:
-        """Print the address, then serve until the end; `refusal`: `Admission.missing_reason`."""
+        """Print the address, then serve until the server stops.
+
+        `refusal`, if given, replaces `Admission.missing_reason`.
+        """
         complain(f"listening on {self.listener.address}")
         admission = self.admission
         if refusal:
@@ -65,12 +68,12 @@ class Listening:
         await Reception(server, self.listener, admission).run()
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Close the socket and remove its file."""
         self.listener.close()
 
 
 def listen(options: ListenOptions, environment: Mapping[str, str]) -> Listening:
-    """Open the socket. Raises UsageError with one line."""
+    """Open the socket. Raises UsageError for a wrong address or token, or if it cannot listen."""
     try:
         address = parse_address(options.listen)
         admission = _admission(address, options, environment)

@@ -19,7 +19,7 @@ from reference_server.config.mistakes import suggestion
 from reference_server.oauth.status import ASKING
 
 READING_SETTINGS = ("list", "get", "login")
-"""The commands that settings of the command line can affect; the others change files alone."""
+"""Subcommands that use the settings of the command line; the others only change files."""
 USAGE = """\
 usage: agent mcp COMMAND [OPTION...]
 
@@ -36,9 +36,9 @@ commands:
 
 
 def run(arguments: Sequence[str], settings: Sequence[str] = ()) -> int:
-    """Run a subcommand and return the exit status.
+    """Run a subcommand and return the exit status: 1 if it failed, 2 for wrong usage.
 
-    1 where it could not be done, 2 for wrong usage. `settings` are options that stood before `mcp`.
+    `settings` are the options that stood before `mcp`.
     """
     if not arguments:
         sys.stderr.write(USAGE)
@@ -109,7 +109,7 @@ def _leave_hung_requests(status: int) -> None:
 
 
 def _prepare_stdout() -> None:
-    """Escape letters that the terminal lacks, and print to the null device without one."""
+    """Let standard output escape characters it cannot encode; use /dev/null if it is closed."""
     out: object = sys.stdout
     if out is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115

@@ -1,6 +1,6 @@
 """`agent mcp login` and `agent mcp logout`.
 
-Exit statuses: 0, 1 if there is no login, 2 for wrong usage, 130 after Ctrl-C. Source:
+Exit statuses: 0, 1 after a failure, 2 for wrong usage, 130 after Ctrl-C. Source:
 mcp-cli-and-sdk "Command-line commands".
 """
 
@@ -71,7 +71,7 @@ def logout(arguments: Sequence[str]) -> int:
     name: str = parser.parse_args(arguments).name
 
     def work() -> int:
-        # What config.toml says now does not count: the server may have gone, or be another.
+        # Found by name alone: config.toml may no longer have the server, or another address of it.
         removed, left = Store(find_home(os.environ)).remove(name)
         if left:
             complain(f"agent mcp logout: the keyring may still hold them: {left}")
@@ -83,7 +83,10 @@ def logout(arguments: Sequence[str]) -> int:
 
 
 def _status_of_none_stored(name: str) -> int:
-    """Return 1, with a line, for a name that no server has; 0 if config.toml cannot be read."""
+    """Return 1 and print a line if no server has the name, else 0.
+
+    0 also if config.toml cannot be read.
+    """
     try:
         servers = load_mcp_servers(find_home(os.environ).config_file, warn)
     except ConfigError:
@@ -94,7 +97,7 @@ def _status_of_none_stored(name: str) -> int:
 
 
 def _run_work(command: str, work: Callable[[], int]) -> int:
-    """Do the work and return the exit status."""
+    """Return the exit status of `work`, or print its error in one line and return that status."""
     speak_utf8()
     try:
         check_streams(uses_streams=False)
@@ -118,7 +121,10 @@ def _complain(command: str, error: Exception, status: int) -> int:
 
 
 def _server(name: str, config: Config) -> McpServer:
-    """Find a server that has a login. Raises OAuthFailure."""
+    """Return the named HTTP server; warn if a token variable takes precedence over a login.
+
+    Raises OAuthFailure if the server is unknown or a stdio server.
+    """
     servers = {**config.mcp_servers, **config.disabled_mcp_servers}
     if (server := servers.get(name)) is None:
         raise OAuthFailure(unknown_server(name, servers))
@@ -189,7 +195,7 @@ def _log_in(
 
 
 def _on_a_desktop() -> bool:
-    """Return whether a browser would open before the user's eyes: not over ssh, nor in a script."""
+    """Return whether the user would see a browser that opens: not over ssh, nor in a script."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or "SSH_CONNECTION" in os.environ:
         return False
     return sys.platform == "darwin" or bool(
@@ -198,7 +204,7 @@ def _on_a_desktop() -> bool:
 
 
 def _open(address: str) -> None:
-    """Open the browser of the user; the address was shown, so nothing is lost if it does not."""
+    """Open the address in the browser, in the background; failures are ignored: it was printed."""
     import webbrowser
 
     threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reference_server.agent_mcp.display import ServerView
 
 LOCK_SECONDS = 120.0
-"""Seconds to wait for other writers of config.toml: a script may start a hundred of them."""
+"""Seconds to wait for the lock of config.toml: a script may start a hundred writers at once."""
 
 
 class CommandFailed(Exception):
@@ -73,7 +73,7 @@ def warn(line: str) -> None:
 
 
 def unknown_server(name: str, servers: Iterable[str]) -> str:
-    """Say that no server has the name, and which names there are."""
+    """Return the message for an unknown server; it suggests a similar name or lists the names."""
     names = list(servers)
     advice = suggestion(name, names) or choices(names)
     return f"No MCP server named '{brief(name)}' exists{advice}"
@@ -134,7 +134,7 @@ def _add(words: Sequence[str]) -> int:
         return add_server(file, text, server, replace=parsed.force)
 
     try:
-        # Once without the lock: mistakes are reported first, and imports delay no other process.
+        # First without the lock: mistakes are found early, and imports delay no other process.
         edit(read_config(file))
         change_config(file, edit, patience=LOCK_SECONDS)
     except ServerExists as error:
@@ -184,7 +184,10 @@ def _remove(words: Sequence[str]) -> int:
 
 
 def _remove_credentials(name: str) -> bool:
-    """Remove the credentials of a login; return whether there were any. Raises CommandFailed."""
+    """Remove the credentials of a login and return whether there were any.
+
+    Raises CommandFailed if some may remain.
+    """
     from reference_server.oauth.failure import OAuthFailure
     from reference_server.oauth.store import Store
 
@@ -234,4 +237,7 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "add": _add,
     "remove": _remove,
 }
-"""Each gives an exit status. Raises Failed, UsageError, ConfigError, Unwritable, OSError."""
+"""Functions by subcommand: they take its arguments and return an exit status.
+
+They raise CommandFailed, UsageError, ConfigError, Unwritable or OSError.
+"""

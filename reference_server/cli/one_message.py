@@ -13,7 +13,7 @@ class OneMessageParser(argparse.ArgumentParser):
     """A parser that reports mistakes as a `UsageError`."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise it, with the option that was meant where one was mistyped."""
+        """Raise UsageError; for an unknown option it suggests the most similar one."""
         if message.startswith(_UNKNOWN):
             message = self._unknown_option(message.removeprefix(_UNKNOWN))
         text = message.removeprefix("argument ")
@@ -28,7 +28,7 @@ class OneMessageParser(argparse.ArgumentParser):
 
 
 def whole_number(text: str) -> int:
-    """Parse a number of things, at least one."""
+    """Parse a whole number of at least 1. Raises ArgumentTypeError."""
     try:
         number = int(text)
     except ValueError:
@@ -39,7 +39,7 @@ def whole_number(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Parse a time in seconds, greater than 0."""
+    """Parse a time in seconds, greater than 0. Raises ArgumentTypeError."""
     try:
         number = float(text)
     except ValueError:

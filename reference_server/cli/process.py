@@ -1,4 +1,4 @@
-"""The own process of every long-running command: log, helper, signals, end."""
+"""Set-up and end of a long-running command's process: log, helper process, signals, threads."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ THREADS_END = 1.0
 def call_on_first_signal(numbers: Iterable[int], callback: Callable[[int], None]) -> None:
     """Call `callback` in the running loop with the first signal; ignore those after it.
 
-    Signals without a pause would leave no time for the end itself. The loop's own handler wakes
+    A stream of signals would leave no time for the orderly end. The loop's own handler wakes
     it: one set with `signal.signal` is not noticed if the signal comes just before the loop waits.
     """
     numbers = list(numbers)
@@ -41,7 +41,7 @@ def call_on_first_signal(numbers: Iterable[int], callback: Callable[[int], None]
 def ignore_signals(numbers: Iterable[int]) -> None:
     """Ignore signals from now on, also those that have just come; called in a running loop.
 
-    They are blocked meanwhile: without a handler one would kill the process.
+    Signals are blocked during the change: without a handler one would kill the process.
     """
     numbers = set(numbers)
     loop = asyncio.get_running_loop()
@@ -59,23 +59,23 @@ def begin_log() -> None:
 
 
 def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Take keys and passwords out of an error message, which may quote them."""
+    """Return an error message with the keys and passwords of `environment` redacted."""
     from reference_server.model.secrets import Secrets
 
     return Secrets.of_config(Config(environment=dict(environment))).redact(text)
 
 
 def hide_secrets_in_log(config: Config) -> None:
-    """Take keys and passwords out of every line of the log, tracebacks included.
+    """Redact keys and passwords in all later lines of the log, tracebacks included.
 
-    Control characters are made visible: the log quotes MCP servers, models and files.
+    Control characters are escaped too: the log quotes MCP servers, models and files.
     """
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_HidingFormatter(config))
 
 
 class _HidingFormatter(logging.Formatter):
-    """Writes a line of the log without the secrets of the configuration."""
+    """Log formatter that redacts the secrets of the configuration."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(LOG_LINE)
@@ -83,7 +83,7 @@ class _HidingFormatter(logging.Formatter):
         self._secrets: Secrets | None = None
 
     def format(self, record: logging.LogRecord) -> str:
-        # Imported with the first line: most servers write none.
+        # Imported with the first log line: most servers write none.
         from reference_server.model.secrets import Secrets
         from reference_server.terminal_escapes import escape_controls
 
@@ -92,7 +92,10 @@ class _HidingFormatter(logging.Formatter):
 
 
 def start_helper() -> None:
-    """Start the process that starts commands now, so that no turn sees a new child process."""
+    """Start the helper process, which launches commands, so that it does not appear in a turn.
+
+    A failure is logged.
+    """
     try:
         SHARED.start()
     except LaunchFailed as error:
@@ -103,8 +106,8 @@ def start_helper() -> None:
 def leave_hung_threads(status: int = 0) -> None:
     """End the process at once if a worker thread does not end within `THREADS_END`.
 
-    It may wait for a disk that does not answer, or for a lock of another process. The interpreter
-    would wait for the thread without limit.
+    The thread may wait for a disk that does not answer, or for a lock of another process, and the
+    interpreter would wait for it without limit. Returns if all threads have ended.
     """
     deadline = time.monotonic() + THREADS_END
     current = threading.current_thread()

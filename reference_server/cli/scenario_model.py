@@ -30,10 +30,10 @@ BEHIND_FAULTS = "AGENT_BEHIND_FAULTS"
 def scenario_transport(
     path: Path, *, faults: bool = True, resumes: bool = False
 ) -> "Callable[[], ModelConnection]":
-    """Return the connection that plays a scenario's model. Raises UsageError with one line.
+    """Return a factory of connections to a scenario's model. Raises UsageError with one line.
 
-    If the process `resumes` a thread, the script goes on after the answers that the thread has.
-    Without `faults` a scenario that has some is refused: they are between a client and a session.
+    With `resumes` the script continues after the model answers that the resumed thread holds.
+    Without `faults` a scenario that has faults is rejected: they act between client and server.
     """
     scenario = _scenario(path)
     if scenario.faults and not faults:
@@ -50,10 +50,10 @@ def scenario_transport(
 
 
 def scenario_defaults(path: Path) -> Config:
-    """Return what holds unless config.toml, an option or the client says otherwise.
+    """Return the defaults that config.toml, options and the client can override.
 
-    That is what the scenario states under `settings`, as for a client of `--listen`. What it leaves
-    out is the server's own default: its commands run in the user's folder. Raises UsageError.
+    They are the scenario's `settings`, as for a client of `--listen`, and for the rest the server's
+    own defaults: its commands run in the user's folder. Raises UsageError for a bad scenario.
     """
     stated = _scenario(path).settings
     names = {
@@ -67,9 +67,9 @@ def scenario_defaults(path: Path) -> Config:
 
 @contextmanager
 def home_of_play(environment: Mapping[str, str]) -> Generator[dict[str, str]]:
-    """Yield the environment of a scripted play, with a home of its own where none is named.
+    """Yield the environment of a scripted play, with a temporary home unless AGENT_HOME is set.
 
-    That home is removed at the end. Raises UsageError where it cannot be made.
+    The temporary home is removed at the end. Raises UsageError if it cannot be made.
     """
     if environment.get("AGENT_HOME"):
         yield dict(environment)
@@ -88,9 +88,10 @@ def home_of_play(environment: Mapping[str, str]) -> Generator[dict[str, str]]:
 
 
 def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:
-    """Become the proxy that plays a scenario's faults, if it has some, with this server behind it.
+    """Replace this process with the proxy that plays the scenario's faults, this server behind it.
 
-    The process keeps its id and its streams. Raises UsageError.
+    The process id and the streams stay. Return if there are no faults, or if the proxy is there
+    already. Raises UsageError for a bad scenario.
     """
     if os.environ.pop(BEHIND_FAULTS, "") or not _scenario(path).faults:
         return
@@ -102,7 +103,7 @@ def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:
 
 
 def _scenario(path: Path) -> "Scenario":
-    """Return the scenario of the option. Raises UsageError with one line."""
+    """Load the scenario of a file or of a bundled id. Raises UsageError with one line."""
     from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
     from harness.scenario.loader import ScenarioError, load_scenario
 
@@ -128,5 +129,5 @@ def _scenario(path: Path) -> "Scenario":
 
 
 def scenario_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which the model has the address of a scenario's."""
+    """Return the environment with `SCENARIO_ADDRESS` as the model provider's base URL."""
     return {**environment, "PROVIDER_BASE_URL": SCENARIO_ADDRESS}

@@ -1,6 +1,6 @@
-"""`agent app-server --scenario … --listen …`: from the options to the exit status of a stage.
+"""`agent app-server --scenario … --listen …`: a stage, which plays scenarios to clients under test.
 
-A plain server never imports this.
+Only this mode imports the module.
 """
 
 import os
@@ -38,7 +38,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True, slots=True)
 class StageWords:
-    """Words of the command line: scenarios as they were named, and when to end."""
+    """Options of a stage: scenarios as the command line names them, report, and when to end."""
 
     scenarios: tuple[str, ...]
     json: Path | None = None
@@ -50,7 +50,7 @@ class StageWords:
 
 @dataclass(slots=True)
 class _Results:
-    """The results so far, each said as it comes; with `strict` a SHOULD counts."""
+    """Results of ended connections, printed as they come; `strict`: a broken SHOULD is RED too."""
 
     strict: bool
     results: list[ConnectionResult] = field(default_factory=list[ConnectionResult])
@@ -64,7 +64,7 @@ class _Results:
 
 
 def _load_choice(words: Sequence[str], *, one_connection: bool) -> Choice:
-    """Load the scenarios. Raises UsageError with one line."""
+    """Load the scenarios. Raises UsageError, also for several scenarios with `one_connection`."""
     try:
         choice = load_choice(words)
     except HarnessUsageError as error:
@@ -78,9 +78,9 @@ def _load_choice(words: Sequence[str], *, one_connection: bool) -> Choice:
 
 
 def _begin_report(path: Path) -> None:
-    """Make the file of the report empty now, so that none of an earlier run is read.
+    """Empty the report file, so that no report of an earlier run is taken for this one's.
 
-    Raises UsageError where it cannot be written.
+    Raises UsageError if it cannot be written.
     """
     try:
         path.write_bytes(b"")
@@ -95,9 +95,9 @@ def run_stage(
     overrides: tuple[str, ...],
     requires_initialize: bool,
 ) -> int:
-    """Play scenarios until the stage ends and return the exit status: 1 where something was wrong.
+    """Play scenarios until the stage ends and return the exit status.
 
-    Raises UsageError with one line where it cannot begin.
+    1 if a result is RED or the report cannot be written. Raises UsageError if it cannot begin.
     """
     choice = _load_choice(words.scenarios, one_connection=listening is None)
     if words.json is not None:
@@ -115,7 +115,7 @@ def run_stage(
         if listening_socket is not None:
             environment = listening_socket.hidden_from_commands(environment)
         hide_secrets_in_log(Config(environment=environment))
-        # Else the first connection would wait for it.
+        # Imported now, so that the first connection does not wait for it.
         import_module("reference_server.services")
         discover()
         stage = Stage(

@@ -25,10 +25,10 @@ def speak_utf8() -> None:
 
 
 def check_streams(*, uses_streams: bool = True) -> None:
-    """Make sure that standard input and output are open, if they are spoken on. Raises UsageError.
+    """Open the null device in place of closed standard streams.
 
-    Where another is closed, the null device takes its place: else the next file that is opened
-    would get its descriptor, and all that is written there.
+    Otherwise the next opened file would get the descriptor, and with it the stream's output.
+    Raises UsageError for closed standard input or output if `uses_streams`: the protocol needs it.
     """
     missing = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
     if uses_streams and missing and missing[0] != "stderr":
@@ -56,7 +56,7 @@ def complain(line: str) -> None:
 
 
 def find_home(environment: Mapping[str, str]) -> Home:
-    """Find the home. Raises UsageError."""
+    """Return the home by AGENT_HOME or HOME. Raises UsageError if there is no usable one."""
     agent_home = environment.get("AGENT_HOME")
     try:
         home = Home.from_environment(environment)

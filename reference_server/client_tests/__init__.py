@@ -1,5 +1,5 @@
 """`agent app-server --scenario … --listen …`: a scenario for each connection, for tests of clients.
 
-What is laid out, put in between and judged lives in `harness.play.client_tests`, which nothing else
-here may import.
+Set-up, faults and judging come from `harness.play.client_tests`, which only this package and
+`cli.staging` may import.
 """

@@ -1,6 +1,6 @@
-"""The stage: each connection gets a scenario, and a server of its own that plays it.
+"""A stage, which gives each connection a scenario and a server of its own that plays it.
 
-Where connections come from is not known here (`reception`, standard streams).
+Connections come from `reception` or standard streams.
 """
 
 import logging
@@ -31,7 +31,7 @@ from reference_server.transport.base import Incoming, MemoryTransport, PeerGone,
 
 _log = logging.getLogger(__name__)
 
-# Characters of the reason why a path was refused: a client chooses its text.
+# Characters of the reason why a path was refused, which quotes the client's path.
 MAX_REASON_LENGTH = 400
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
 USED_UP = (
@@ -43,10 +43,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits at which a stage ends by itself. Without any it ends only by `stop`.
+    """Limits at which a stage or a connection ends by itself.
 
-    `connections`: after this many. `once`: when each scenario was begun once. `idle`: the seconds
-    after which a connection is closed on which nothing passes.
+    `connections`: end after this many. `once`: end when each scenario was begun once. Without both
+    only `stop` ends the stage. `idle`: seconds without a message after which a connection closes.
     """
 
     connections: int | None = None
@@ -55,10 +55,11 @@ class Bounds:
 
 
 class Stage:
-    """Plays scenarios to clients, each connection apart from all others.
+    """Player of scenarios to clients, each connection isolated from all others.
 
-    `root` is a private folder for all of theirs; `environment` what commands may know of ours;
-    `overrides` the settings of the command line. `on_result` is called with each result.
+    `root` is a private folder for the folders of all connections; `environment` is the server's
+    environment for commands; `overrides` are settings of the command line. `on_result` is called
+    with the result of each connection.
     """
 
     def __init__(
@@ -87,9 +88,9 @@ class Stage:
         self.stop_requested = anyio.Event()
 
     def missing_reason(self, path: str) -> str | None:
-        """Say that no scenario has that path, here too; None if one has.
+        """Return and print the reason why no scenario has that path; None if one has.
 
-        Many libraries do not show their user the body of a refusal.
+        Printed here too, since many client libraries do not show the body of a refusal.
         """
         reason = self._choice.error_for(path)
         if reason is not None:
@@ -97,16 +98,16 @@ class Stage:
         return reason
 
     def stop(self) -> None:
-        """Accept no more clients, and end the servers; do not wait."""
+        """Accept no more clients and stop the servers, without waiting for them."""
         self.stop_requested.set()
         for server, connection in list(self._running.items()):
             connection.close()
             server.stop()
 
     async def host(self, transport: Transport, path: str) -> bool:
-        """Serve one client and return whether it was let go as too slow.
+        """Serve one client and return whether it was dropped as too slow.
 
-        A client that leaves without a message begins nothing: programs probe if a port listens.
+        A client that leaves without a message does not count: programs probe if a port listens.
         """
         first = await self._first_messages(transport)
         if not first:
@@ -238,7 +239,7 @@ class Stage:
         quiet: IdleTimer,
         server: Server,
     ) -> bool:
-        """Serve the client until it leaves and return whether it was let go as too slow."""
+        """Serve the client until it leaves and return whether it was dropped as too slow."""
         too_slow = False
 
         def too_quiet() -> None:

@@ -1,6 +1,6 @@
-"""The wire of a staged connection: what passes is shown, and faults may stand between.
+"""Wire of a staged connection, on which messages are observed and faults may act.
 
-What passes is judged elsewhere (`harness.play.client_tests`).
+`harness.play.client_tests` judges the messages.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from reference_server.transport.base import (
 
 
 class MessageObserver(Protocol):
-    """An observer of what passes."""
+    """An observer of the messages of a connection."""
 
     def add_client_message(self, raw: bytes) -> None:
         """Observe a message from the client."""
@@ -40,7 +40,10 @@ class MessageObserver(Protocol):
 
 
 class ObservedTransport:
-    """The transport of a client, all of whose messages are observed; each resets `active`."""
+    """Transport of a client that shows each message to `observer` and resets `active`.
+
+    `first` are the messages already received.
+    """
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class ObservedTransport:
         self._observer.close()
 
     async def send(self, messages: list[bytes]) -> None:
-        """Write all messages; they are shown before, since an answer may come at once."""
+        """Write all messages; they are observed first, since an answer may come at once."""
         for message in messages:
             self._observer.add_server_message(message)
         await self._transport.send(messages)
@@ -91,7 +94,7 @@ class ObservedTransport:
 
 
 class IdleTimer:
-    """Ends a wait when nothing passes for `seconds`; None never does."""
+    """Timer of `seconds` without a message; with None it never fires."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -103,7 +106,7 @@ class IdleTimer:
         stirred.set()
 
     async def wait(self, then: Callable[[], None]) -> None:
-        """Call `then` once it was quiet for so long."""
+        """Call `then` after `seconds` without a message; return at once if they are None."""
         while self._seconds is not None:
             with anyio.move_on_after(self._seconds) as silence:
                 await self._stirred.wait()
@@ -113,13 +116,13 @@ class IdleTimer:
 
 
 class ClientEnd:
-    """The client's end of a wire with faults. Anything but a line of JSON is not passed on."""
+    """Client's end of a wire with faults; oversized and unusable messages are not passed on."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def receive(self) -> list[bytes]:
-        """Return some messages, none at the end."""
+        """Return the next messages; an empty list at the end."""
         while messages := await self._transport.receive():
             lines = [one for one in messages if not isinstance(one, Oversized | Unusable)]
             if lines:
@@ -127,7 +130,7 @@ class ClientEnd:
         return []
 
     async def send(self, messages: list[bytes]) -> None:
-        """Write messages. Raises TargetGone."""
+        """Write messages to the client. Raises TargetGone if it no longer reads."""
         try:
             await self._transport.send(messages)
         except PeerGone as error:
@@ -138,20 +141,20 @@ class ClientEnd:
 
 
 class ServerEnd:
-    """The server's end of a wire with faults."""
+    """Server's end of a wire with faults."""
 
     def __init__(self, transport: MemoryTransport) -> None:
         self._transport = transport
 
     async def receive(self) -> list[bytes]:
-        """Return some messages, none at the end."""
+        """Return the server's next message in a list; an empty list at the end."""
         try:
             return [await self._transport.take()]
         except anyio.EndOfStream:
             return []
 
     async def send(self, messages: list[bytes]) -> None:
-        """Pass messages on. Raises TargetGone."""
+        """Pass messages to the server. Raises TargetGone if it has ended."""
         try:
             for message in messages:
                 await self._transport.put(message)

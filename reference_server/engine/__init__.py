@@ -1,1 +1,1 @@
-"""Running turns: from the user's input to `turn/completed`."""
+"""Running of turns, from the user's input to `turn/completed`."""

@@ -1,6 +1,6 @@
 """Approval requests to the client, and its decisions.
 
-`policy` says when to ask; the tool carries a decision out. Source: session-protocol "Approval
+`policy` decides when to ask; the tool carries a decision out. Source: session-protocol "Approval
 sequence", "Server requests". An error, or an answer that is not one of the decisions, counts as
 decline: nothing runs that was not approved.
 """
@@ -44,8 +44,8 @@ class Decision(Enum):
 class CommandAnswer:
     """A decision on a command.
 
-    `keep_rule`: from now on commands that begin with `prefix` are allowed (None: this same command
-    in its folder); with `network`, also to reach the network.
+    `keep_rule`: store a rule that allows commands that begin with `prefix` (None: only this command
+    in its folder); with `network`, the rule also lets them reach the network.
     """
 
     decision: Decision
@@ -77,7 +77,7 @@ class Approvals:
     async def ask_about_command(
         self, item: CommandExecutionItem, argv: Sequence[str], reason: str | None
     ) -> CommandAnswer:
-        """Ask whether a command may run; the item must have been started."""
+        """Ask whether a command may run and wait for the answer; `item/started` was sent before."""
         params = CommandApprovalParams(
             thread_id=self.thread.id,
             turn_id=self.turn_id,
@@ -90,7 +90,7 @@ class Approvals:
         return read_command_answer(await self._ask("item/commandExecution/requestApproval", params))
 
     async def ask_about_files(self, item_id: str, reason: str | None) -> FileAnswer:
-        """Ask whether a file change may be made; the item must have been started."""
+        """Ask whether to change files and wait for the answer; `item/started` was sent before."""
         params = FileChangeApprovalParams(
             thread_id=self.thread.id, turn_id=self.turn_id, item_id=item_id, reason=reason
         )
@@ -104,7 +104,7 @@ class Approvals:
 
 
 def read_command_answer(answer: Fields) -> CommandAnswer:
-    """Read `{id, result: {decision}}`; anything but a decision denies."""
+    """Parse `{id, result: {decision}}`; an error or anything but a decision declines."""
     if "error" in answer:
         return DENIED
     try:
@@ -144,15 +144,15 @@ def read_command_answer(answer: Fields) -> CommandAnswer:
 _FILE_ANSWERS = {
     "accept": FileAnswer(Decision.ACCEPT),
     "decline": FileAnswer(Decision.DECLINE),
-    # The document has two decisions on files; the shipping server takes these too, and clients
-    # send them.
+    # The specification has two decisions on files; the shipping server takes these too, and
+    # clients send them.
     "acceptForSession": FileAnswer(Decision.ACCEPT, for_session=True),
     "cancel": FileAnswer(Decision.CANCEL),
 }
 
 
 def read_file_answer(answer: Fields) -> FileAnswer:
-    """Read `{id, result: {decision}}`; anything but a decision denies."""
+    """Parse `{id, result: {decision}}`; an error or anything but a decision declines."""
     result: Any = answer.get("result")
     word = cast("Fields", result).get("decision") if isinstance(result, dict) else None
     if "error" in answer or not isinstance(word, str) or word not in _FILE_ANSWERS:

@@ -1,4 +1,4 @@
-"""The tool calls of a model.
+"""Tool calls of a model.
 
 The shapes are the Responses API's: a function tool takes a JSON object as text, a custom tool takes
 free text.
@@ -12,7 +12,7 @@ from reference_server.model.events import without_lone_surrogates
 
 Fields = dict[str, Any]
 Output = str | list[Fields]
-"""The output of a call for the model: a text, or content parts, as for an image."""
+"""Output of a call for the model: a text, or content parts if it holds an image."""
 
 
 class CallError(Exception):
@@ -29,7 +29,7 @@ class ToolCall(NamedTuple):
 
     @classmethod
     def read(cls, item: Fields) -> "ToolCall":
-        """Read a function_call or custom_tool_call item."""
+        """Parse a function_call or custom_tool_call item; missing members become ""."""
         kind = str(item["type"])
         text = item.get("input" if kind == "custom_tool_call" else "arguments")
         return cls(
@@ -40,7 +40,7 @@ class ToolCall(NamedTuple):
         )
 
     def arguments(self) -> Fields:
-        """Return the arguments of a function tool. Raises CallError."""
+        """Return the arguments of a function tool. Raises CallError unless they are an object."""
         try:
             value: Any = json.loads(self.text or "{}")
             if "\\ud" in self.text or "\\uD" in self.text:
@@ -55,5 +55,5 @@ class ToolCall(NamedTuple):
         return cast("Fields", value)
 
     def output_item(self, output: Output) -> Fields:
-        """Return the output item that belongs to the call."""
+        """Return the history item with this call's output."""
         return {"type": f"{self.kind}_output", "call_id": self.id, "output": output}

@@ -1,8 +1,8 @@
-"""The tools that a client brings for a thread: `dynamicTools` of thread/start.
+"""Tools that a client provides for a thread: `dynamicTools` of thread/start.
 
-Calling them lives in `tools.dynamic`, which takes longer to import. Source: session-protocol
-"ThreadItem" (dynamicToolCall); how such a tool is offered is not shown: the member is the shipping
-server's, the bounds are ours.
+`tools.dynamic` calls them; it takes longer to import. Source: session-protocol "ThreadItem"
+(dynamicToolCall). How a client provides a tool is not shown: the member is the shipping server's,
+the limits are ours.
 """
 
 import json
@@ -25,9 +25,9 @@ from reference_server.refusal import invalid_params
 Fields = dict[str, Any]
 
 MAX_TOOLS = 128
-"""Tools of one thread: a model takes no more in one call."""
+"""Maximum tools of one thread: a model takes no more in one call."""
 MAX_TOOLS_CHARACTERS = 256 * 1024
-"""Characters of all tools of one thread together: they are sent with each model call."""
+"""Maximum characters of all tools of one thread together: each model call holds them."""
 OF_MCP = "mcp__"
 """Prefix of the names of MCP servers' tools."""
 OWN_NAMES = frozenset({EXEC_COMMAND, APPLY_PATCH, UPDATE_PLAN, VIEW_IMAGE, WEB_SEARCH})
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def check_client_tools(tools: Sequence[DynamicTool]) -> None:
-    """Raise Refusal where a list of tools cannot be offered to a model as it is."""
+    """Raise Refusal if a list of tools cannot be offered to a model as it is."""
     if len(tools) > MAX_TOOLS:
         raise invalid_params(f"dynamicTools: has more than {MAX_TOOLS} tools")
     names: set[str] = set()
@@ -52,7 +52,7 @@ def check_client_tools(tools: Sequence[DynamicTool]) -> None:
 
 
 def _objection(tool: DynamicTool, names: set[str]) -> str | None:
-    """Say what is wrong with a tool, beginning with the member; `names`: those before it."""
+    """Return `member: mistake` of a tool, else None; `names` are those of the tools before it."""
     name = brief_value(tool.name)
     if not _NAME.fullmatch(tool.name):
         return f"name: {name} must be 1 to 64 letters, digits, `_` or `-`, as models take it"
@@ -68,9 +68,9 @@ def _objection(tool: DynamicTool, names: set[str]) -> str | None:
 
 
 def offers(tools: Iterable[DynamicTool]) -> list[Fields]:
-    """Return the entries of tools in `tools` of a model call.
+    """Return the entries of a client's tools for `tools` of a model call.
 
-    A thread may be older than a tool of ours with the name of one that it has: ours is offered.
+    A tool with the name of a server's own, which an old thread may have, is left out.
     """
     return [_offer(tool) for tool in tools if tool.name not in OWN_NAMES]
 
@@ -81,6 +81,6 @@ def _offer(tool: DynamicTool) -> Fields:
         "name": tool.name,
         "description": tool.description,
         "strict": False,
-        # Models take no schema without these two.
+        # Model providers reject a schema without these two.
         "parameters": {"type": "object", "properties": {}, **tool.input_schema},
     }

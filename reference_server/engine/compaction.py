@@ -1,11 +1,11 @@
-"""Compacting a thread's conversation with the model.
+"""Compaction of a thread's conversation with the model.
 
 A compaction happens when the context is nearly full (`usage`), or when the client asks
 (`thread/compact/start`). Source: session-protocol "ThreadItem" ("emitted when conversation history
-is compacted"), "Other thread operations". What the history holds afterwards is not shown there.
-Here it is the user's own messages, the newest ones up to `KEPT_CHARACTERS`; then the summary; then
-what the user said since the model's last answer. A compaction that fails or is interrupted leaves
-the history as it was.
+is compacted"), "Other thread operations". The compacted history is not shown there. Here it is the
+user's own messages, the newest ones up to `KEPT_CHARACTERS`; then the summary; then the user's
+messages since the model's last answer. A compaction that fails or is interrupted leaves the history
+unchanged.
 """
 
 from typing import Any
@@ -29,13 +29,13 @@ PROMPT = (
 )
 PREFIX = "Summary of the conversation so far, which was cut to make room:\n\n"
 KEPT_CHARACTERS = 60_000
-"""Maximum of the user's own messages that is kept beside their summary, the newest first."""
+"""Maximum characters of the user's older messages that stay beside the summary, newest first."""
 
 
 async def compact(turn: TurnContext) -> None:
     """Compact the history of a turn's thread. Raises ModelError, OSError.
 
-    A history with nothing but the user's last messages stays as it is, and no model is asked.
+    A history of nothing but the user's last messages stays unchanged, without a model call.
     """
     thread = turn.thread
     old, recent = split_history(thread.history)
@@ -51,7 +51,7 @@ async def compact(turn: TurnContext) -> None:
 
 
 def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
-    """Split into the part to summarise, and the user's messages after the model's last item."""
+    """Return the part to summarise and the user's messages after the model's last item."""
     end = len(history)
     while end and _is_user_message(history[end - 1]):
         end -= 1
@@ -59,9 +59,9 @@ def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
 
 
 def kept_messages(old: list[Fields]) -> list[Fields]:
-    """Return the user's own messages that stay, oldest first; images do not stay.
+    """Return the newest user messages that fit KEPT_CHARACTERS, oldest first, without images.
 
-    The texts of skills that they name stay where there is room for them too.
+    The texts of skills in a message stay if they fit too.
     """
     messages: list[Fields] = []
     room = KEPT_CHARACTERS
@@ -81,7 +81,10 @@ def kept_messages(old: list[Fields]) -> list[Fields]:
 
 
 async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCounts | None]:
-    """Ask the model for a summary; of a history that is too long for it, without the oldest."""
+    """Return the model's summary and its tokens; retry a too long history without its older half.
+
+    Raises ModelError.
+    """
     while True:
         try:
             body = request_body(turn.thread.settings, [*old, _user_text(PROMPT)], [])
@@ -102,7 +105,7 @@ async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCo
 
 
 def without_oldest(old: list[Fields]) -> list[Fields]:
-    """Leave out the older half, and in the rest the outputs whose calls are left out."""
+    """Return the newer half of a history, without outputs whose calls are in the older half."""
     rest = old[(len(old) + 1) // 2 :]
     call_ids = {item.get("call_id") for item in rest if not _is_output(item)}
     return [item for item in rest if not _is_output(item) or item.get("call_id") in call_ids]
@@ -116,7 +119,7 @@ def _replace(turn: TurnContext, history: list[Fields], tokens: TokenCounts | Non
 
 
 def _is_user_message(item: Fields) -> bool:
-    """Return whether the user said it; the summary of an earlier compaction has the same role."""
+    """Return whether it is the user's; the summary of an earlier compaction has the same role."""
     return item.get("role") == "user" and not any(t.startswith(PREFIX) for t in _texts(item))
 
 

@@ -1,4 +1,4 @@
-"""TurnErrors: how failures of a turn are put in terms of the protocol.
+"""TurnErrors for the failures of a turn.
 
 Source: session-protocol "TurnError", "Errors" 1-2.
 """
@@ -10,9 +10,9 @@ from reference_server.model.errors import ModelError
 from reference_server.refusal import describe_disk_error
 
 MODEL_CALLS_LIMIT = 50
-"""Model calls of one turn or review: a model that goes on calling tools must end somewhere."""
+"""Maximum model calls of one turn or review, for a model that never stops calling tools."""
 TURN_TEXT_LIMIT = 32 << 20
-"""Characters that a turn may add to the conversation, which is sent with each model call."""
+"""Maximum characters that a turn may add to the conversation, which each model call holds."""
 
 
 def too_many_calls(caller: str, unit: str) -> ModelError:
@@ -25,7 +25,7 @@ def too_many_calls(caller: str, unit: str) -> ModelError:
 
 
 def count_characters(items: list[dict[str, Any]]) -> int:
-    """Count the characters that items add to the conversation; images have their own limit."""
+    """Return the number of characters of items; images have their own limit."""
     total = 0
     for item in items:
         total += sum(len(value) for value in item.values() if isinstance(value, str))
@@ -41,7 +41,7 @@ def _is_object(value: object) -> bool:
 
 
 def turn_too_long() -> ModelError:
-    """Return the failure of a turn that has added more than SAID_LIMIT to the conversation."""
+    """Return the failure of a turn that added more than TURN_TEXT_LIMIT to the conversation."""
     return ModelError(
         "The turn has grown too long",
         "ContextWindowExceeded",
@@ -50,7 +50,7 @@ def turn_too_long() -> ModelError:
 
 
 def turn_error(failure: ModelError) -> TurnError:
-    """Return the error of a model call that is not tried again."""
+    """Return the error of a model call that is not retried."""
     return TurnError(
         message=failure.message,
         agent_error_info=failure.info,
@@ -59,7 +59,7 @@ def turn_error(failure: ModelError) -> TurnError:
 
 
 def retry_error(failure: ModelError, count: str) -> TurnError:
-    """Return the error of a model call that is tried again; `count` reads like `2/5`."""
+    """Return the error of a model call that is retried; `count` reads like `2/5`."""
     return TurnError(
         message=f"{failure.message}; trying again ({count})",
         agent_error_info=failure.info,
@@ -68,7 +68,7 @@ def retry_error(failure: ModelError, count: str) -> TurnError:
 
 
 def internal_error(cause: BaseException) -> TurnError:
-    """Return the error of a failure of this server itself."""
+    """Return the error of a failure in this server, such as of its disk."""
     if isinstance(cause, OSError):
         return TurnError(
             message="The server could not use its disk",

@@ -1,8 +1,8 @@
-"""Images of the local disk, as they are sent to the model.
+"""Images of the local disk for the model.
 
-It does not matter whether the model or the client names the file: it is read only if the sandbox
-policy lets a command read it, and sent only if its first bytes are those of an image. Files of the
-kernel (/proc, /sys, /dev) are never read.
+A file, whether the model or the client names it, is read only if the sandbox policy lets a command
+read it, and sent only if its first bytes are those of an image. Files of the kernel (/proc, /sys,
+/dev) are never read.
 """
 
 import base64
@@ -28,15 +28,15 @@ from reference_server.words import unread_image
 Fields = dict[str, Any]
 
 IMAGE_LIMIT = 20 * 1024 * 1024
-"""Bytes of the largest local image that is sent."""
+"""Maximum bytes of an image."""
 IMAGES_LIMIT = 50 * 1024 * 1024
-"""Bytes of all local images that the tools of one turn read; and of one input."""
+"""Maximum bytes of the images of one input together, and of those of one turn's tools."""
 MAX_IMAGES = 50
-"""Local images of one input."""
+"""Maximum local images of one input."""
 READING_TIME = 5.0
 """Seconds that reading a file may take: a network disk may never answer."""
 READERS = 4
-"""Files that are read at a time; one whose disk never answers counts until it does."""
+"""Files that are read at a time; one whose disk does not answer keeps its place."""
 SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -53,12 +53,12 @@ class ImageError(Exception):
 
 @dataclass(slots=True)
 class ImageBudget:
-    """The bytes that are left to the images of one turn or input."""
+    """Bytes left for the images of one turn or input."""
 
     bytes_left: int = IMAGES_LIMIT
 
     def take(self, size: int) -> None:
-        """Take the bytes of an image. Raises ImageError if too few are left."""
+        """Use up the bytes of an image. Raises ImageError if too few are left."""
         if size > self.bytes_left:
             raise ImageError(
                 f"with it the images would be larger than {IMAGES_LIMIT} bytes together"
@@ -67,16 +67,16 @@ class ImageBudget:
 
 
 class LocalImages:
-    """Reads the images of one server."""
+    """Reader of local images, one for the whole server."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._readers = anyio.CapacityLimiter(READERS)
 
     async def image_part(self, path: str, settings: ThreadSettings, budget: ImageBudget) -> Fields:
-        """Return an image as an input_image part. Raises ImageError.
+        """Return an image as an input_image part. Raises ImageError if it is not sent.
 
-        A relative path starts at the thread's working directory. When cancelled it does not wait
+        A relative path starts at the thread's working directory. A cancelled call does not wait
         for the disk.
         """
         try:
@@ -109,7 +109,7 @@ class LocalImages:
         return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
 
     async def image_parts(self, content: list[UserInput], settings: ThreadSettings) -> list[Fields]:
-        """Return the local images of an input, in order; a text replaces one that is not sent."""
+        """Return the local images of an input, in order; a note replaces one that is not sent."""
         budget = ImageBudget()
         parts: list[Fields] = []
         for item in content:
@@ -124,19 +124,19 @@ class LocalImages:
 
 
 def absolute_path(cwd: str, path: str) -> str:
-    """Return a path from the working directory on as an absolute one, as items show it."""
+    """Return a path relative to `cwd` as a normalized absolute one, as items show it."""
     return os.path.normpath(os.path.join(cwd, path))
 
 
 def media_type(content: bytes) -> str | None:
-    """Tell the media type of an image by its first bytes; None if it is of no kind that is sent."""
+    """Return the media type of an image by its first bytes; None if it is not a supported one."""
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for mark, kind in SIGNATURES.items() if content.startswith(mark)), None)
 
 
 class _Reading:
-    """The reading of one file, in a worker thread; `end` lets an abandoned one end early."""
+    """A reading of one file, in a worker thread; `end`, if set, ends an abandoned one early."""
 
     def __init__(self, path: str, plan: Plan | None) -> None:
         self._path = path
@@ -144,7 +144,7 @@ class _Reading:
         self.end = Event()
 
     def content(self) -> bytes:
-        """Read it. Raises OSError, ValueError, ImageError."""
+        """Return the file's bytes. Raises OSError, ValueError, ImageError."""
         descriptor = open_checked(self._path, self._check)
         with open(descriptor, "rb", buffering=0) as file:
             pieces: list[bytes] = []

@@ -1,8 +1,8 @@
-"""Items while they grow: started, deltas, completed; and the notice that a model was rerouted.
+"""Streamed items, from start over deltas to completion; and the `model/rerouted` notification.
 
-`sampling` decides which item to open when. Source: session-protocol "Item lifecycle", "Events"
+`sampling` decides which item to start when. Source: session-protocol "Item lifecycle", "Events"
 ("the backend reroutes to another model": the type of the reason is not shown there, and a
-provider's answer names the model alone, so all notices have the same reason).
+provider's answer only names the model, so the reason is always the same).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ REASON = "providerChoice"
 
 
 class Reroutes:
-    """The reroutes of one turn; each is sent once, not again with every call."""
+    """Reroutes of one turn; each is sent once, not with every call."""
 
     def __init__(self, thread: LoadedThread, turn_id: str) -> None:
         self._thread = thread
@@ -35,7 +35,7 @@ class Reroutes:
         self._reported = ""
 
     def note(self, answering: str) -> None:
-        """Take the name of the model that answers a call."""
+        """Note the model that answers a call; send `model/rerouted` if it is a new other one."""
         requested = self._thread.settings.model
         if answering == requested:
             self._reported = ""
@@ -53,11 +53,11 @@ class Reroutes:
 
 
 MAX_PARTS = 1000
-"""Sections of a summary, or raw blocks, of one reasoning item."""
+"""Maximum sections of a summary, or raw blocks, of one reasoning item."""
 
 
 class ItemLog:
-    """Notifies clients of the items of one turn, and records them."""
+    """Log of the items of one turn: it notifies the subscribers and records completed items."""
 
     def __init__(self, thread: LoadedThread, turn_id: str) -> None:
         self.thread = thread
@@ -66,20 +66,20 @@ class ItemLog:
         self._open: dict[str, Callable[[], ThreadItem]] = {}
 
     def open_items(self) -> list[ThreadItem]:
-        """Return the items that were started and not completed, as they were streamed so far."""
+        """Return the items that were started and not completed, with the text streamed so far."""
         return [now() for now in self._open.values()]
 
     def start_item(
         self, item: ThreadItem, snapshot: Callable[[], ThreadItem] | None = None
     ) -> None:
-        """Send `item/started`; `snapshot` gives the item as it was streamed, if it grows."""
+        """Send `item/started`; `snapshot` returns the item as streamed so far, if it grows."""
         self._open[item.id] = snapshot or (lambda: item)
         self.thread.subscribers.notify(
             ItemStartedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
 
     def complete_item(self, item: ThreadItem) -> None:
-        """Record an item and send `item/completed`. Raises OSError, after the notification."""
+        """Record an item and send `item/completed`. Raises OSError after the notification."""
         try:
             self.thread.record(ItemRecord(at=self.thread.clock(), turn_id=self.turn_id, item=item))
         finally:
@@ -97,12 +97,12 @@ class GrowingItem(Protocol):
     """An item that was started and not yet completed."""
 
     def complete(self) -> None:
-        """Complete it with what was streamed. Raises OSError."""
+        """Complete the item with the text streamed so far. Raises OSError."""
         ...
 
 
 class GrowingMessage:
-    """An agentMessage while it streams: its text is exactly its deltas joined, if there are any.
+    """An agentMessage item while it streams; its text is its joined deltas, if there are any.
 
     `phase` may be known only at the end of the message.
     """
@@ -126,14 +126,14 @@ class GrowingMessage:
         return "".join(self._parts)
 
     def add(self, delta: str) -> None:
-        """Stream a piece."""
+        """Stream a piece of text."""
         self._parts.append(delta)
         self._send(self._line, delta)
 
     def finish(self, final_text: str) -> None:
-        """Complete it, given the model's final text.
+        """Complete the item, given the model's final text.
 
-        A message without deltas gets that text. If the text goes on after the deltas, the rest is
+        A message without deltas gets that text. If the text continues the deltas, the rest is
         streamed first. If it contradicts the deltas, the deltas stand, since clients have them.
         """
         streamed = self.text
@@ -144,7 +144,7 @@ class GrowingMessage:
         self.complete()
 
     def complete(self) -> None:
-        """Complete it with what was streamed."""
+        """Complete the item with the text streamed so far."""
         self._log.complete_item(self._item(self.text))
 
     def _item(self, text: str) -> AgentMessageItem:
@@ -154,12 +154,12 @@ class GrowingMessage:
 
 
 class GrowingReasoning:
-    """A reasoning item while it streams: summary sections and raw blocks, known by their index."""
+    """A reasoning item while it streams, with summary sections and raw blocks by index."""
 
     def __init__(self, log: ItemLog) -> None:
         self._log = log
         self._id = log.thread.new_item_id()
-        # For each part a list of its deltas, which are joined only at the end.
+        # Each part is a list of its deltas, joined only at the end.
         self._summary: list[list[str]] = []
         self._content: list[list[str]] = []
         self._lines: dict[tuple[str, int], DeltaLine] = {}
@@ -190,13 +190,13 @@ class GrowingReasoning:
         self._send("content", index, delta)
 
     def finish(self, summary: list[str], content: list[str]) -> None:
-        """Complete it; the model's final parts, if it gives any, replace what was streamed."""
+        """Complete the item; the model's final parts, if any, replace the streamed ones."""
         self._summary = [[text] for text in summary] or self._summary
         self._content = [[text] for text in content] or self._content
         self.complete()
 
     def complete(self) -> None:
-        """Complete it with what was streamed."""
+        """Complete the item with the parts streamed so far."""
         self._log.complete_item(self._item())
 
     def _item(self) -> ReasoningItem:
@@ -235,8 +235,8 @@ def _join_parts(parts: list[list[str]]) -> list[str]:
 def _part_index(parts: list[list[str]], index: int) -> int:
     """Return the index of the part that a delta belongs to, adding the part if it is new.
 
-    An index that leaves a gap, or a negative one, means the next part; after MAX_PARTS parts, the
-    last one.
+    An index beyond the next part, or a negative one, means the next part; after MAX_PARTS parts,
+    the last one.
     """
     if not 0 <= index < len(parts):
         if len(parts) == MAX_PARTS:

@@ -1,11 +1,11 @@
 """outputSchema: the JSON Schema of a turn's final message.
 
-Source: session-protocol "turn/start" ("constraining the final assistant message"). What happens to
-a message that does not fit is not shown: the model is asked once to correct it; if its next answer
-does not fit either, the turn fails.
+Source: session-protocol "turn/start" ("constraining the final assistant message"). The handling of
+a message that does not fit is not shown: here the model is asked once to correct it; if its next
+answer does not fit either, the turn fails.
 
-Each check runs in a process of its own (`schema_process`) with limits on time and memory, since
-even a small schema can take for ever. Turns without a schema start no process.
+Each check runs in a separate process (`schema_process`) with limits on time and memory, since even
+a small schema can take for ever. Turns without a schema start no process.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from reference_server.model.errors import ModelError
 
 Fields = dict[str, Any]
 CPU_TIME = 3
-"""Seconds of processor time that one check may take; an ordinary one takes 0.1."""
+"""Maximum CPU seconds of one check; an ordinary one takes 0.1."""
 WALL_TIME = 10.0
-"""Seconds that a check may take in all, also on a busy machine."""
+"""Maximum seconds of wall time of one check, for a busy machine."""
 MEMORY = 768 * 2**20
-"""Bytes of address space that a check may take."""
+"""Maximum bytes of address space of one check."""
 CHECKS_AT_ONCE = 4
 _PROGRAM = Path(__file__).with_name("schema_process.py")
 
@@ -40,13 +40,13 @@ class CheckFailed(Exception):
 
 
 class SchemaChecker:
-    """Checks texts against schemas; one for the whole server, to limit the number of processes."""
+    """Checker of texts against schemas; a server has one, to limit the number of processes."""
 
     def __init__(self) -> None:
         self._places = anyio.CapacityLimiter(CHECKS_AT_ONCE)
 
     async def compile(self, schema: Fields) -> "OutputSchema":
-        """Return a schema that compiles. Raises BadSchema."""
+        """Return the schema after compiling it. Raises BadSchema if that fails."""
         try:
             answer = await self.ask(schema, None)
         except CheckFailed as failure:
@@ -56,9 +56,9 @@ class SchemaChecker:
         return OutputSchema(schema, self)
 
     async def ask(self, schema: Fields, text: str | None) -> Fields:
-        """Return the answer of a process (`schema_process`). Raises CheckFailed.
+        """Return the output of a check in a process (`schema_process`). Raises CheckFailed.
 
-        Cancelling it kills the process.
+        Cancelling the call kills the process.
         """
         limits = {"seconds": CPU_TIME, "bytes": MEMORY}
         request = json.dumps({"schema": schema, "text": text, **limits}).encode()
@@ -73,7 +73,7 @@ class SchemaChecker:
 
 async def _run_check(request: bytes) -> Fields:
     process: Process | None = None
-    # Shielded: a process that is cancelled while it starts would stay a zombie.
+    # Shielded: a process whose start is cancelled would stay a zombie.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(
             [sys.executable, "-P", str(_PROGRAM)],
@@ -105,7 +105,7 @@ class OutputSchema:
         self._checker = checker
 
     async def objection(self, text: str) -> str:
-        """Say why a final message does not fit, "" if it does. Raises ModelError."""
+        """Return why a message does not fit, "" if it does. Raises ModelError if unchecked."""
         try:
             answer = await self._checker.ask(self.schema, text)
         except CheckFailed as failure:
@@ -116,7 +116,7 @@ class OutputSchema:
 
 
 def correction(objection: str) -> Fields:
-    """Return the message that explains to the model why its answer does not fit."""
+    """Return the message that asks the model to correct its answer, with the objection."""
     text = (
         f"Your answer does not fit the JSON Schema that was asked for: {objection}. Answer again."
     )

@@ -1,7 +1,4 @@
-"""The journal of a turn's patch.
-
-If this server is killed, the next one reads it and records the result of the patch.
-"""
+"""Journal of a turn's patch, by which the next server records the patch if this one is killed."""
 
 from harness.protocol.wire.item import FileChangeItem
 from reference_server.engine.items import ItemLog
@@ -10,7 +7,7 @@ from reference_server.rollout.records import ItemRecord
 
 
 def journal_of(log: ItemLog, item: FileChangeItem) -> Journal | None:
-    """Return the journal of a patch, not yet written; None in a server without a lock (tests)."""
+    """Return the journal of a patch, not yet written; None without a presence, as in tests."""
     thread = log.thread
     if thread.presence is None:
         return None

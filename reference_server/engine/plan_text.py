@@ -1,20 +1,20 @@
-"""Separating a proposed plan from the rest of an answer while the answer streams.
+"""Separation of a proposed plan from the rest of an answer while the answer streams, without I/O.
 
-A plan stands between a line `<proposed_plan>` and a line `</proposed_plan>`; the two lines belong
-neither to the plan nor to the rest. A plan without its last line goes on to the end. The document
-has the plan item, but not how a model makes one; the lines are those that the shipping server looks
-for. No I/O here.
+A plan stands between a tag line `<proposed_plan>` and a tag line `</proposed_plan>`, which belong
+neither to the plan nor to the rest. A plan without its last line extends to the end. The
+specification has the plan item, but not how a model makes one; the tag lines are the shipping
+server's.
 """
 
 from enum import Enum
 
 OPEN, CLOSE = "<proposed_plan>", "</proposed_plan>"
 MAX_LINE_CHARACTERS = 200
-"""Characters of such a line, with white space after it; a longer line is ordinary text."""
+"""Maximum characters of a tag line, with trailing white space; a longer line is ordinary text."""
 
 
 class Side(Enum):
-    """The sides that a piece of text can belong to."""
+    """Part of an answer to which a piece of text belongs."""
 
     ANSWER = "answer"
     PLAN = "plan"
@@ -24,7 +24,7 @@ Piece = tuple[Side, str]
 
 
 class PlanSplitter:
-    """Takes the text in pieces of any length; holds back what may be the start of such a line."""
+    """Splitter of streamed text; it holds back text that may be the start of a tag line."""
 
     def __init__(self) -> None:
         self.side = Side.ANSWER
@@ -34,7 +34,7 @@ class PlanSplitter:
     def feed(self, text: str) -> list[Piece]:
         """Return the pieces that a text adds to the plan and to the rest, in order."""
         if not self._pending and "<" not in text:
-            # No such line can begin here: the usual case.
+            # The usual case: no tag line can begin here.
             if text:
                 self._at_line_start = text.endswith("\n")
             return [(self.side, text)]
@@ -61,7 +61,7 @@ class PlanSplitter:
         return pieces.merge()
 
     def finish(self) -> list[Piece]:
-        """Return the text that was held back, at the end."""
+        """End the text and return the piece that was held back, if any."""
         pending, self._pending = self._pending, ""
         if not pending:
             return []
@@ -71,7 +71,7 @@ class PlanSplitter:
         return [(self.side, pending)]
 
     def _is_tag(self, line: str, *, is_complete: bool) -> bool:
-        """Return whether a line is the expected one of the two, or, if not whole, may become it."""
+        """Return whether a line is the expected tag line or, if incomplete, may become it."""
         if len(line) > MAX_LINE_CHARACTERS:
             return False
         tag = OPEN if self.side is Side.ANSWER else CLOSE
@@ -83,7 +83,7 @@ class PlanSplitter:
 
 
 class _Pieces:
-    """Pieces in order, those of one side that follow each other as one."""
+    """Pieces in order; adjacent pieces of one side are merged."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[Side, list[str]]] = []
@@ -100,6 +100,6 @@ class _Pieces:
 
 
 def split(text: str) -> list[Piece]:
-    """Split a whole text."""
+    """Return the pieces of a whole text."""
     splitter = PlanSplitter()
     return [*splitter.feed(text), *splitter.finish()]

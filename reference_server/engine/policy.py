@@ -1,9 +1,9 @@
-"""Rulings on an operation: it may run, must be asked about, or is denied.
+"""Rulings on an operation: run it, ask the client, or deny it.
 
 Source: session-protocol "Enumerations": `never` (never ask), `untrusted` (ask on untrusted
 operations), `on-request` (always ask), `on-failure` (ask on failures), `reject` (reject all
-approval requests). Which commands are untrusted and when a failure is asked about is not shown: the
-choices are in docs/approvals.md.
+approval requests). Which commands are untrusted, and which failures lead to a request, is not
+shown: our choices are in docs/approvals.md.
 """
 
 from enum import Enum
@@ -11,11 +11,11 @@ from enum import Enum
 from harness.protocol.wire.settings import ApprovalPolicy
 
 TRUSTING_POLICIES: tuple[ApprovalPolicy, ...] = ("untrusted", "reject")
-"""The policies under which a command that can only read runs unasked."""
+"""Policies under which a command that can only read runs without asking the client."""
 
 
 class Ruling(Enum):
-    """The ways to treat an operation."""
+    """Treatment of an operation."""
 
     RUN = "run"
     """It runs, within the sandbox."""
@@ -30,11 +30,11 @@ class Ruling(Enum):
 def ruling_on_command(
     policy: ApprovalPolicy, *, allowed: bool, trusted: bool, escalated: bool
 ) -> Ruling:
-    """Decide about a command that was not approved in this session.
+    """Return the ruling on a command that was not approved in this session.
 
     `allowed`: a lasting rule covers it. `trusted`: rules and the list of trusted commands together
     cover it, which counts only under TRUSTING_POLICIES. `escalated`: the model asks to run it
-    outside the sandbox. Only a client can grant that, each time; if it must not be asked, the
+    outside the sandbox. Only a client can allow that, each time; if the policy forbids asking, the
     command runs inside.
     """
     has_rule = allowed and not escalated
@@ -51,10 +51,10 @@ def ruling_on_command(
 
 
 def ruling_on_denial(policy: ApprovalPolicy, *, accepted: bool) -> Ruling:
-    """Decide about running a command again, outside the sandbox, that the sandbox stopped.
+    """Return the ruling on a second run, outside the sandbox, of a command that it stopped.
 
-    `accepted`: the client has accepted this same command, for the same reason, under a sandbox in
-    which no command can change what the accepted one does.
+    `accepted`: the client has accepted the same command, for the same reason, under a sandbox in
+    which no command can change its effect.
     """
     if policy == "on-failure":
         return Ruling.ASK
@@ -62,7 +62,7 @@ def ruling_on_denial(policy: ApprovalPolicy, *, accepted: bool) -> Ruling:
 
 
 def ruling_on_file_change(policy: ApprovalPolicy, *, inside: bool) -> Ruling:
-    """Decide about a file change; `inside`: the sandbox allows writing all of its files."""
+    """Return the ruling on a file change; `inside`: the sandbox allows writing all its files."""
     match policy:
         case "on-request" | "untrusted":
             return Ruling.ASK

@@ -1,7 +1,6 @@
-"""The prompt for the model.
+"""Bodies of model calls.
 
-Sending lives in `reference_server.model`, messages as Responses API items in
-`reference_server.words`.
+`reference_server.model` sends them; `reference_server.words` makes the messages in them.
 """
 
 from typing import Any
@@ -22,7 +21,7 @@ _PERSONALITIES = {
     "none": "",
 }
 _SUMMARIES = {"concise": "concise", "verbose": "detailed"}
-"""The protocol's word -> the Responses API's word."""
+"""The Responses API's value by the protocol's value of `summary`."""
 
 
 def request_body(
@@ -32,7 +31,7 @@ def request_body(
     output_schema: Fields | None = None,
     instructions: str = INSTRUCTIONS,
 ) -> Fields:
-    """Return the body of a call: with the whole history, since the provider is to store nothing."""
+    """Return the body of a call; it holds the whole history, since the provider stores nothing."""
     body: Fields = {
         "model": settings.model,
         "instructions": instructions + _PERSONALITIES[settings.personality or "none"],

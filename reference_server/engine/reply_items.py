@@ -1,6 +1,6 @@
-"""The items of one message of the model: an agentMessage, and plan items where it proposes plans.
+"""Items of one message of the model: an agentMessage, and a plan item for each proposed plan.
 
-The agentMessage item begins with the message, so it is empty if all the text is a plan. Source:
+The agentMessage item starts with the message, so it is empty if all the text is a plan. Source:
 session-protocol "ThreadItem" (plan: the completed item is authoritative and may differ from its
 deltas), "Events" (agentMessage deltas rebuild the reply).
 """
@@ -34,13 +34,13 @@ class _GrowingPlan:
         self._log.thread.subscribers.send_delta(self._line, delta)
 
     def complete(self, text: str | None = None) -> None:
-        """Complete it, with `text` if the model's final text differs from what was streamed."""
+        """Complete the item, with `text` if given, else with the streamed text."""
         full_text = "".join(self._parts) if text is None else text
         self._log.complete_item(PlanItem(id=self._id, text=full_text.strip("\r\n")))
 
 
 class GrowingReply:
-    """One message of the model while it streams. `text` is all of it, with plans and tag lines."""
+    """A message of the model while it streams; `text` includes plans and tag lines."""
 
     def __init__(self, log: ItemLog, phase: str | None) -> None:
         self._log = log
@@ -55,16 +55,16 @@ class GrowingReply:
         return "".join(self._parts)
 
     def add(self, delta: str) -> None:
-        """Stream a piece."""
+        """Stream a piece of text."""
         self._parts.append(delta)
         self._stream(self._splitter.feed(delta))
 
     def finish(self, final_text: str, phase: str | None) -> None:
         """Complete the items, given the model's final text, and its phase if there is one.
 
-        A message without deltas gets that text. If the text goes on after the deltas, the rest is
+        A message without deltas gets that text. If the text continues the deltas, the rest is
         streamed first. If it contradicts them, the agentMessage keeps the deltas, since clients
-        have them, and the plan gets the final text, since that counts.
+        have them, and the plan gets the final text, which is authoritative.
         """
         self._message.phase = phase or self._message.phase
         streamed = self.text
@@ -77,7 +77,7 @@ class GrowingReply:
         self._end(_last_plan(final_text))
 
     def complete(self) -> None:
-        """Complete the items with what was streamed. Raises OSError, after both are completed."""
+        """Complete the items with the text streamed so far. Raises OSError after both are done."""
         self._end(None)
 
     def _end(self, plan: str | None) -> None:

@@ -1,9 +1,9 @@
-"""Reviews: the model reviews changes, in a conversation apart from that of the thread.
+"""Reviews: the model reviews changes, in a conversation separate from the thread's.
 
-The document has only the items (session-protocol "ThreadItem": enteredReviewMode, a short label;
-exitedReviewMode, the full plain-text review). The rest is as in the shipping server, except that
-the reviewer's JSON answer is not shown as a message. The plain text of the review is added to the
-thread's own conversation.
+The specification has only the items (session-protocol "ThreadItem": enteredReviewMode, a short
+label; exitedReviewMode, the full plain-text review). The rest follows the shipping server, except
+that the reviewer's JSON answer is not sent as a message. The plain text of the review is added to
+the thread's own conversation.
 """
 
 from typing import Any
@@ -36,13 +36,16 @@ UNFINISHED = "The review did not come to an end."
 
 
 class Review:
-    """One review. Raises ValueError, with words for the client, for an empty target."""
+    """One review. The constructor raises ValueError, for the client, if the target is empty."""
 
     def __init__(self, target: ReviewTarget) -> None:
         self.label, self._task = _describe_target(target)
 
     async def run(self, turn: TurnContext) -> None:
-        """Do the work of a review's turn. Raises ModelError, OSError."""
+        """Have the model review, send the items, add the result to the thread's history.
+
+        Raises ModelError or OSError, after exitedReviewMode is completed.
+        """
         log, thread = turn.log, turn.thread
         entered = EnteredReviewModeItem(id=thread.new_item_id(), review=self.label)
         log.start_item(entered)
@@ -51,7 +54,7 @@ class Review:
         try:
             text = review_text(await self._answer(turn))
         finally:
-            # A client that was shown enteredReviewMode is shown exitedReviewMode in any case.
+            # A client that was sent enteredReviewMode is sent exitedReviewMode in any case.
             exited = ExitedReviewModeItem(id=thread.new_item_id(), review=text)
             log.start_item(exited)
             log.complete_item(exited)
@@ -76,7 +79,7 @@ class Review:
 
 
 def _describe_target(target: ReviewTarget) -> tuple[str, str]:
-    """Return the label of a target, and the task for the reviewer. Raises ValueError."""
+    """Return a target's label and the reviewer's task. Raises ValueError if a member is empty."""
     match target:
         case UncommittedChanges():
             return "current changes", (

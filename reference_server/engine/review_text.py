@@ -1,6 +1,6 @@
-"""A reviewer's JSON answer, and the plain text that is made of it.
+"""Schema of a reviewer's JSON answer, and its form as plain text.
 
-An answer that is not such JSON is the review as it stands. Source: session-protocol "ThreadItem"
+An answer that is not such JSON is taken as plain text. Source: session-protocol "ThreadItem"
 (exitedReviewMode: "overall notes plus bullet findings").
 """
 
@@ -41,7 +41,7 @@ EMPTY_REVIEW = "The reviewer said nothing."
 
 
 def review_text(answer: str) -> str:
-    """Return the plain text of a review: the overall note, then a bullet for each finding."""
+    """Return the plain text of a review: the overall note, a bullet for each finding; never ""."""
     fields = _read(answer)
     if fields is None:
         return answer.strip() or EMPTY_REVIEW

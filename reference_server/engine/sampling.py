@@ -1,8 +1,8 @@
-"""Turning the events of one model call into items and history.
+"""Conversion of one model call's events into items and history.
 
 Output that is hidden from clients (a summary of the history, a reviewer's answer) goes to classes
 with the same methods that send nothing. Failures and retries are up to the caller, who calls `cut`
-where a stream breaks. Source: session-protocol "ThreadItem", "Events".
+if a stream breaks. Source: session-protocol "ThreadItem", "Events".
 """
 
 from dataclasses import dataclass, field
@@ -27,22 +27,22 @@ from reference_server.words import assistant_message
 
 
 class HiddenMessage:
-    """A message whose text is kept and not sent."""
+    """A message whose text is collected but not sent."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
 
     @property
     def text(self) -> str:
-        """The text so far."""
+        """Return the text so far."""
         return "".join(self._parts)
 
     def add(self, delta: str) -> None:
-        """Take a piece."""
+        """Append a piece of text."""
         self._parts.append(delta)
 
     def finish(self, final_text: str, _phase: str | None) -> None:
-        """Take the model's final text, if it gives one."""
+        """Replace the text by the model's final one, unless that is empty."""
         self._parts = [final_text] if final_text else self._parts
 
     def complete(self) -> None:
@@ -50,7 +50,7 @@ class HiddenMessage:
 
 
 class HiddenReasoning:
-    """Reasoning that is neither kept nor sent."""
+    """Reasoning that is neither collected nor sent."""
 
     def begin_summary_part(self, index: int) -> None:
         """Ignore the beginning of a section."""
@@ -76,7 +76,7 @@ _REASONING = (GrowingReasoning, HiddenReasoning)
 
 
 class Visibility(Enum):
-    """The model's items that the client sees: all, all but its messages, or none."""
+    """The model's items that clients see: all, all but messages, or none."""
 
     ALL = "all"
     WORK = "work"
@@ -87,8 +87,8 @@ class Visibility(Enum):
 class Sampled:
     """The result of one model call.
 
-    `history`: what it adds to the conversation, as Responses API items; `calls`: those of them that
-    are tool calls; `texts`: the texts of its messages.
+    `history`: items to add to the conversation, of the Responses API; `calls`: its tool calls, as
+    the model sent them; `texts`: the texts of its messages.
     """
 
     history: list[Fields] = field(default_factory=list[Fields])
@@ -98,7 +98,7 @@ class Sampled:
 
 
 class Sampling:
-    """Takes the events of one model call, in order."""
+    """Receiver of one model call's events; `result` is complete after the last event."""
 
     def __init__(self, log: ItemLog, visibility: Visibility = Visibility.ALL) -> None:
         self._log = log
@@ -108,7 +108,7 @@ class Sampling:
         self.result = Sampled()
 
     async def receive(self, events: list[ModelEvent]) -> None:
-        """Take the next events; waits for slow subscribers. Raises OSError."""
+        """Handle the next events; wait until a subscriber has room. Raises OSError."""
         subscribers = self._log.thread.subscribers
         for event in events:
             if subscribers.are_full:
@@ -136,10 +136,10 @@ class Sampling:
         await subscribers.wait_for_room()
 
     def cut(self) -> list[str]:
-        """Complete every open item with what was streamed.
+        """Complete every open item with the text streamed so far.
 
-        Gives the texts of all messages of this call that the client sees, those that were ended
-        before too. Raises OSError, after all are completed.
+        Return the texts of all visible messages of this call, also of those completed before.
+        Raises OSError, after all are completed.
         """
         failure: OSError | None = None
         while self._open:
@@ -192,7 +192,7 @@ class Sampling:
                 pass
 
     def _end_messages(self) -> None:
-        """Complete the messages that the model, in a complete answer, has not ended itself."""
+        """Complete the messages that the model left open in a complete answer."""
         for _, item in list(self._open):
             if isinstance(item, _MESSAGES):
                 self._end_message(item, item.text, None)
@@ -228,7 +228,7 @@ class Sampling:
         return item
 
     def _find(self, index: int | None, kinds: tuple[type[G], ...]) -> G | None:
-        """Find the open item an event belongs to: the one of its index, else the latest."""
+        """Return the open item of these kinds with the index, else the latest one, else None."""
         latest: G | None = None
         for item_index, item in self._open:
             if isinstance(item, kinds):
@@ -242,7 +242,7 @@ class Sampling:
 
 
 def _without_id(item: Fields) -> Fields:
-    """Leave out `id` and `status`, which mean nothing to a provider that stores no items."""
+    """Return an item without `id` and `status`, which mean nothing if the provider stores none."""
     return {key: value for key, value in item.items() if key not in ("id", "status")}
 
 

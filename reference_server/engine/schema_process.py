@@ -1,10 +1,10 @@
-"""A program of its own that checks one text against one JSON Schema.
+"""Program, started by `output_schema`, that checks one text against one JSON Schema.
 
-A few kilobytes of schema can take for ever to compile or check, and only the system can stop that:
-so this is a process, which limits itself. It reads a JSON object from standard input: `schema`,
-perhaps `text`, and the limits `seconds` and `bytes`. It writes one: `{"bad": why}` for what is no
-schema, `{"objection": why}` for a text that does not fit, `{}` where nothing is wrong. It imports
-nothing of this project, so that it starts fast; `output_schema` starts it.
+A few kilobytes of schema can take for ever to compile or check, and only the system can stop that,
+so this process limits itself. It reads a JSON object from standard input: `schema`, `text` or null,
+and the limits `seconds` and `bytes`. It writes another: `{"bad": why}` for an invalid schema,
+`{"objection": why}` for a text that does not fit, else `{}`. It imports nothing of this project, so
+that it starts fast.
 """
 
 import contextlib
@@ -15,20 +15,20 @@ from typing import Any
 
 Fields = dict[str, Any]
 OBJECTION_LIMIT = 500
-"""Characters of a reason."""
+"""Maximum characters of a reason."""
 
 
 def main() -> None:
-    """Answer the question on standard input."""
+    """Carry out the check that standard input describes, and write its result."""
     request: Fields = json.loads(sys.stdin.buffer.read())
     _limit_process(request["seconds"], request["bytes"])
     sys.stdout.write(json.dumps(check(request["schema"], request.get("text"))))
 
 
 def _limit_process(seconds: int, size: int) -> None:
-    """Limit this process, since the one that started it may be killed before it."""
+    """Limit this process from inside: the server, which also limits it, may be killed first."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # The kernel ends it: Python runs no signal handler within a long call of the library.
+    # The kernel kills it: Python runs no signal handler during a long call of the library.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     # Not every system has this limit.
     with contextlib.suppress(ValueError, OSError):
@@ -36,7 +36,7 @@ def _limit_process(seconds: int, size: int) -> None:
 
 
 def check(schema: Fields, text: str | None) -> Fields:
-    """Compile a schema, and check a text against it if there is one."""
+    """Compile a schema and check a text, unless None; return the result as the module says."""
     import jsonschema_rs
 
     try:
@@ -61,7 +61,7 @@ def check(schema: Fields, text: str | None) -> Fields:
 
 def _explain(error: ValueError) -> str:
     """Return the reason, with the place in the value if the library names one."""
-    # Other errors of the library have neither.
+    # Only some errors of the library have a message and a path.
     message = str(getattr(error, "message", error))
     path: list[object] | None = getattr(error, "instance_path", None)
     words = " ".join(message.split("\n"))
@@ -73,7 +73,7 @@ def _objection(words: str) -> Fields:
 
 
 def _shorten(words: str) -> str:
-    """Leave out the middle of a long reason: it quotes a value first, and says why at its end."""
+    """Return a reason, if long without its middle: a quoted value comes first, the cause last."""
     if len(words) <= OBJECTION_LIMIT:
         return words
     half = OBJECTION_LIMIT // 2

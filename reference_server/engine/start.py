@@ -29,7 +29,7 @@ SCHEMA_LIMIT = 256 * 1024
 
 
 class Engine:
-    """Starts the turns of all threads."""
+    """Starter of the turns of all threads."""
 
     def __init__(
         self,
@@ -47,9 +47,10 @@ class Engine:
         self._checker = SchemaChecker()
 
     async def schema(self, thread: LoadedThread, params: TurnStartParams) -> OutputSchema | None:
-        """Check the outputSchema of a turn that could begin now, if it has one. Raises Refusal.
+        """Compile the outputSchema of a turn; None without one. Raises Refusal if it is wrong.
 
-        That takes time: afterwards the caller must check again whether the turn can begin.
+        Also refused if the turn could not begin now. As compiling takes time, `prepare` checks
+        that again.
         """
         if params.output_schema is None:
             return None
@@ -69,7 +70,7 @@ class Engine:
     async def prepare(
         self, thread: LoadedThread, params: TurnStartParams, schema: OutputSchema | None = None
     ) -> ActiveTurn:
-        """Make the thread's next turn; no client is sent anything yet. Raises Refusal, OSError."""
+        """Make the thread's next turn without sending anything yet. Raises Refusal, OSError."""
         check_input(params.input)
         check_idle(thread)
         turn_input = TurnInput(params.input, schema)
@@ -78,7 +79,7 @@ class Engine:
     async def prepare_work(self, thread: LoadedThread, work: Work) -> ActiveTurn:
         """Make the thread's next turn, which does `work` and takes no input of the user.
 
-        No client is sent anything yet. Raises Refusal, OSError.
+        Nothing is sent yet. Raises Refusal if a turn is active, OSError.
         """
         check_idle(thread)
         return await self._make_turn(thread, TurnInput([], work=work), thread.settings)
@@ -86,7 +87,7 @@ class Engine:
     async def _make_turn(
         self, thread: LoadedThread, turn_input: TurnInput, settings: ThreadSettings
     ) -> ActiveTurn:
-        # Requests of a thread are carried out one by one, so no other can begin a turn meanwhile.
+        # Requests of a thread are carried out in order, so no other one begins a turn meanwhile.
         turn_id = await self._ids.new_turn_id()
         thread.settings = settings
         name = settings.model_provider
@@ -96,11 +97,11 @@ class Engine:
         return turn
 
     async def read_input(self, thread: LoadedThread, content: list[UserInput]) -> Fields:
-        """Return input as a Responses API item; reads its local images."""
+        """Read the local images and skills of input and return it as a Responses API item."""
         return await read_input(content, thread.settings, self._support.tools)
 
     def run(self, thread: LoadedThread, turn: ActiveTurn) -> None:
-        """Let a prepared turn begin."""
+        """Start a prepared turn in a task; do not wait for its end."""
         self._tasks.start_soon(self._run, thread, turn)
 
     async def _run(self, thread: LoadedThread, turn: ActiveTurn) -> None:
@@ -111,7 +112,7 @@ class Engine:
 
 
 def check_idle(thread: LoadedThread) -> None:
-    """Raise Refusal where a turn is active: a thread has one at a time."""
+    """Raise Refusal if a turn is active: a thread has at most one."""
     if (turn := thread.turn) is not None:
         advice = "add input to it with turn/steer, or wait" if turn.takes_input else "wait"
         raise invalid_request(
@@ -120,7 +121,7 @@ def check_idle(thread: LoadedThread) -> None:
 
 
 def check_input(content: list[UserInput]) -> None:
-    """Raise Refusal where input says nothing, or names a skill by a path that is not absolute."""
+    """Raise Refusal if input is empty or names a skill by a path that is not absolute."""
     if not content:
         raise invalid_params("input: must hold at least one element")
     for index, item in enumerate(content):

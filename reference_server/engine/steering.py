@@ -1,8 +1,8 @@
-"""Input that joins a turn while it runs.
+"""Input that is added to a running turn.
 
 It is recorded before the request is answered, so that it survives the end of the turn and of the
-server. It joins the conversation with the next model call, since the current call was made without
-it. Source: session-protocol "turn/steer".
+server. It joins the conversation with the next model call, since the current call does not hold it.
+Source: session-protocol "turn/steer".
 """
 
 from collections.abc import Callable
@@ -27,9 +27,9 @@ Fields = dict[str, Any]
 async def read_input(
     content: list[UserInput], settings: ThreadSettings, tools: ToolProvider
 ) -> Fields:
-    """Return input as a Responses API item; its local images and skills are read, which takes time.
+    """Read the local images and skills of input and return it as a Responses API item.
 
-    A skill that the conversation holds already is among them: `without_known_skills`.
+    It has all skill texts; `without_known_skills` removes those that the conversation holds.
     """
     images = await tools.images.image_parts(content, settings) if local_images(content) else ()
     skills = None
@@ -51,7 +51,7 @@ def unread_input(content: list[UserInput]) -> Fields:
 
 
 class Steering:
-    """The input that was added to one turn."""
+    """Input that was added to one turn."""
 
     def __init__(self, log: ItemLog) -> None:
         self._log = log
@@ -59,13 +59,14 @@ class Steering:
 
     @property
     def has_waiting(self) -> bool:
-        """Return whether there is accepted input that no model call has held yet."""
+        """Return whether there is accepted input that no model call has had yet."""
         return bool(self._waiting)
 
     def accept(self, content: list[UserInput], words: Fields) -> Callable[[], None]:
-        """Record input; `words` is the same as a Responses API item. Raises OSError.
+        """Record input; `words` is the same as a Responses API item.
 
-        Gives a function that sends the item's notifications. After an OSError nothing is accepted.
+        Return a function that sends the item's notifications. Raises OSError; nothing is accepted
+        then.
         """
         thread = self._log.thread
         message = UserMessageItem(id=thread.new_item_id(), content=content)
@@ -81,7 +82,7 @@ class Steering:
         return tell
 
     def join(self) -> None:
-        """Add all waiting input to the conversation. Raises OSError, after it is added."""
+        """Add all waiting input to the conversation and record it. Raises OSError after adding."""
         if not self._waiting:
             return
         joining, self._waiting = self._waiting, []

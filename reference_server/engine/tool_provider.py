@@ -1,7 +1,7 @@
-"""The tools of one server, made when they are first needed.
+"""Tools of one server, made on first use.
 
-Tools take longer to import than any other part of the server, so the first call of one imports them
-(`make_tools`), in a worker thread: other turns go on meanwhile.
+Tools take longer to import than any other part of the server, so the first tool call imports them
+(`make_tools`), in a worker thread while other turns run.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ Fields = dict[str, Any]
 
 
 class ToolProvider:
-    """The tools that all turns of a server share, and their dependencies."""
+    """Tools that all turns of a server share, and their dependencies."""
 
     def __init__(
         self,
@@ -72,24 +72,24 @@ class ToolProvider:
 
     @cached_property
     def toolbox(self) -> "Toolbox":
-        """The tools."""
+        """The server's own tools."""
         from reference_server.engine.tools.standard import standard_tools
 
         return standard_tools(self._home, self._config, self.sandbox, self.images)
 
     @cached_property
     def secrets(self) -> "Secrets":
-        """Return the secrets, which no error may show."""
+        """Return the secrets to redact in errors."""
         from reference_server.model.secrets import Secrets
 
         return Secrets.of_config(self._config)
 
     def offers(self) -> list[Fields]:
-        """Return `tools` of a model call."""
+        """Return `tools` of a model call: the server's own and those of MCP servers."""
         return [*offers(self._config), *(self.mcp.offers() if self.mcp else ())]
 
     def mcp_tool(self, name: str) -> "Tool | None":
-        """Return the tool of an MCP server that the model calls by this name."""
+        """Return the MCP server's tool that the model calls by this name, else None."""
         server_and_tool = self.mcp and self.mcp.find(name)
         if not self.mcp or not server_and_tool:
             return None
@@ -98,13 +98,13 @@ class ToolProvider:
         return McpToolCall(self.mcp, name, *server_and_tool, self.secrets.redact)
 
     async def make_tools(self) -> None:
-        """Import and make the tools, unless they are there."""
+        """Import and make the tools, unless that is done."""
         if "toolbox" not in vars(self):
             with fast_imports():
                 await to_thread.run_sync(lambda: self.toolbox)
 
     async def close(self) -> None:
-        """End what runs for the tools."""
+        """Close the MCP servers."""
         if self.mcp:
             await self.mcp.close()
 
@@ -129,7 +129,7 @@ class ToolProvider:
 
 
 class TurnCalls:
-    """Carries out the tool calls of one turn; `client_tools` are those that the client brought."""
+    """Tool calls of one turn; `client_tools` are the tools that the client provides."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class TurnCalls:
         return self._tools.context(self._log, self._interrupt, self._client_tools)
 
     async def prepare(self) -> None:
-        """Wait for the tools of MCP servers; report to the client, once, which are missing."""
+        """Wait for the tools of MCP servers; send an `error` for each newly missing server."""
         if self._tools.mcp is None:
             return
         failures = await self._tools.mcp.ready(retry=not self._prepared)
@@ -175,17 +175,17 @@ class TurnCalls:
         )
 
     def offers(self) -> list[Fields]:
-        """Return `tools` of a model call."""
+        """Return `tools` of a model call, those of the client included."""
         return [*self._tools.offers(), *client_offers(self._client_tools)]
 
     async def carry_out(
         self, calls: list[Fields], remember: Callable[[list[Fields]], None]
     ) -> None:
-        """Carry calls out one after the other; `remember` is given each output. Raises OSError."""
+        """Carry out calls one after the other; `remember` gets each output. Raises OSError."""
         self._unanswered = [ToolCall.read(call) for call in calls]
         await self._tools.make_tools()
         while self._unanswered:
-            # A decision on the call before may have interrupted the turn.
+            # A decision on the previous call may have interrupted the turn.
             await anyio.lowlevel.checkpoint_if_cancelled()
             call = self._unanswered[0]
             tool = self._tools.mcp_tool(call.name)
@@ -193,6 +193,6 @@ class TurnCalls:
             self._unanswered.pop(0)
 
     def cut(self) -> list[Fields]:
-        """Return an output for each call that has none; without, the next model call is invalid."""
+        """Return an output for each call without one, as the next model call needs them all."""
         unanswered, self._unanswered = self._unanswered, []
         return [call.output_item("aborted: the turn ended") for call in unanswered]

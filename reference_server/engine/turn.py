@@ -1,9 +1,9 @@
-"""One turn, from `turn/started` to `turn/completed`.
+"""A turn, from `turn/started` to `turn/completed`.
 
 Its notifications come in this order: turn/started, status active, the user's message, the model's
-items, token usage, status idle (or systemError), turn/completed. The document orders only
-turn/started, items and turn/completed ("Ordering"). The status comes after turn/started and before
-turn/completed, so that a client that sees the turn end finds the thread idle.
+items, token usage, status idle (or systemError), turn/completed. The specification orders only
+turn/started, items and turn/completed ("Ordering"). Status idle comes before turn/completed, so
+that a client that sees the turn end finds the thread idle.
 """
 
 import json
@@ -62,14 +62,14 @@ from reference_server.words import assistant_message, without_known_skills
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 MAX_ADDED_BYTES = 32 * 2**20
-"""Bytes of steered input that may wait for the next model call."""
+"""Maximum bytes of steered input that waits for the next model call."""
 
 
 class Model(Protocol):
     """The parts of the model client that a turn needs."""
 
     async def call(self, provider: Provider, body: Fields, receive: Receive) -> None:
-        """Make one call. Raises ModelError."""
+        """Make one call, passing its events to `receive`. Raises ModelError."""
         ...
 
 
@@ -82,7 +82,7 @@ class TurnSupport(NamedTuple):
 
 
 class TurnInput(NamedTuple):
-    """The input of one turn, beyond the settings of its thread; with `work`, nothing else."""
+    """Input of one turn; with `work`, a compaction or a review, `content` is empty."""
 
     content: list[UserInput]
     output_schema: OutputSchema | None = None
@@ -135,32 +135,32 @@ class ActiveTurn:
         return self._input.work is None
 
     def own_calls(self) -> TurnCalls:
-        """Return what carries out tool calls of a conversation that is not the thread's own."""
+        """Return new tool calls for a conversation that is not the thread's, as of a review."""
         return TurnCalls(self._support.tools, self._log, self.interrupt)
 
     def wire(self, error: TurnError | None = None) -> Turn:
-        """Return the turn as the wire shows it: without items, which come as notifications."""
+        """Return the turn as a wire object, without items, which come as notifications."""
         return Turn(id=self.id, items=[], status=self._status, error=error)
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether a client has asked to interrupt it."""
+        """Return whether it is to end as interrupted."""
         return self._interrupted.is_set()
 
     def open_items(self) -> list[ThreadItem]:
-        """Return the items that were started and not completed, as they were streamed so far."""
+        """Return the items that were started and not completed, with the text streamed so far."""
         return self._log.open_items()
 
     def interrupt(self) -> None:
-        """End the turn as interrupted, cancelling whatever it waits for."""
+        """Interrupt the turn: cancel the model call, the tool or the request that it waits for."""
         self._interrupted.set()
         self._scope.cancel()
 
     def steer(self, content: list[UserInput], words: Fields) -> Callable[[], None]:
-        """Take further input; `words` is the same as a Responses API item.
+        """Record further input; `words` is the same as a Responses API item.
 
-        Gives a function that sends the item's notifications. Raises Refusal where too much input
-        waits already, OSError.
+        Return a function that sends the item's notifications. Raises Refusal if more than
+        MAX_ADDED_BYTES would wait, OSError.
         """
         size = sum(len(json.dumps(part)) for part in words["content"])
         self._steered_bytes = size + (self._steered_bytes if self._steering.has_waiting else 0)
@@ -174,7 +174,7 @@ class ActiveTurn:
         return self._steering.accept(content, words)
 
     async def run(self) -> None:
-        """Run to the end. Never raises, except when cancelled from outside."""
+        """Run the turn to its end; failures are sent to clients. Raises only if cancelled."""
         error: TurnError | None = None
         try:
             with self._scope:
@@ -246,7 +246,7 @@ class ActiveTurn:
         try:
             words = await read_input(content, self._thread.settings, self._support.tools)
         except anyio.get_cancelled_exc_class():
-            # The user's message stays in the conversation, which goes on after an interrupt.
+            # The user's message stays in the conversation, which continues after an interrupt.
             self.remember([unread_input(content)])
             raise
         self.remember([without_known_skills(words, self._thread.history)])
@@ -258,9 +258,10 @@ class ActiveTurn:
     async def ask(
         self, body: Callable[[], Fields], visibility: Visibility = Visibility.ALL
     ) -> Sampled:
-        """Call the model, again after failures that allow it. Raises ModelError.
+        """Call the model, retry where a failure allows it, and return the result.
 
-        `body` is called for each try; `visibility`: which of the model's items the client sees.
+        `body` is called for each try; `visibility`: the model's items that clients see. Raises
+        ModelError.
         """
         retries = Retries(self._provider)
         while True:
@@ -278,10 +279,10 @@ class ActiveTurn:
                 self.tell_retry(failure, retries.count(failure.phase))
                 with anyio.move_on_after(delay):
                     await self._interrupted.wait()
-                # An interrupt ends the pause, and the model is not called after it.
+                # After an interrupt, which ends the pause, the model is not called again.
                 await anyio.lowlevel.checkpoint_if_cancelled()
             else:
-                # The answer joins the conversation now, so that an interrupt does not add it again.
+                # The caller adds the answer to the conversation; an interrupt must not add it too.
                 sampling, self._sampling = self._sampling, Sampling(self._log)
                 return sampling.result
 
@@ -298,15 +299,15 @@ class ActiveTurn:
     async def _is_final(self, answer: Sampled) -> bool:
         """Return whether an answer without calls ends the turn.
 
-        One that does not fit the outputSchema does not: the model must correct it, once. Raises
-        ModelError if its next answer does not fit either.
+        False for the first one that does not fit the outputSchema, after asking the model to
+        correct it, and if input waits. Raises ModelError if a second one does not fit.
         """
         schema = self._input.output_schema
         if schema is None:
             return True
         objection = await schema.objection(answer.texts[-1] if answer.texts else "")
         if not objection:
-            # The check took time, in which the user may have added something.
+            # Input may have been added during the check.
             return not self._steering.has_waiting
         failure = schema_mismatch(objection)
         if self._corrected:
@@ -322,7 +323,7 @@ class ActiveTurn:
         self.meter.report(tokens, of_thread=bool(answer.history))
 
     def _leave_out_rejected(self, failure: ModelError) -> None:
-        """Take out of the conversation what made its call fail for good."""
+        """Replace, in the conversation, parts for which the provider rejected the call."""
         thread = self._thread
         if failure.rejects is None or not thread.history:
             return
@@ -338,13 +339,13 @@ class ActiveTurn:
             _log.error("thread %s: not recorded: %s", thread.id, error)
 
     def count(self, answer: Sampled) -> None:
-        """Count a call that did not hold the thread's own conversation. Raises OSError."""
+        """Count the tokens of a call for another conversation than the thread's. Raises OSError."""
         tokens = token_counts(answer.usage)
         self.remember([], tokens)
         self.meter.report(tokens, of_thread=False)
 
     def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
-        """Append `items` to the model's conversation; `tokens` counts what the call used.
+        """Record `items` and append them to the conversation; `tokens` are those of the call.
 
         Raises OSError if they cannot be stored.
         """
@@ -358,7 +359,7 @@ class ActiveTurn:
         thread.history.extend(items)
 
     def tell_retry(self, failure: ModelError, how: str) -> None:
-        """Tell that the turn goes on after a failure; `how` reads like `2/5`."""
+        """Send an `error` notification that the turn will retry; `how` reads like `2/5`."""
         self._tell_error(retry_error(failure, how), retry=True)
 
     def _tell_error(self, error: TurnError, *, retry: bool) -> None:
@@ -369,10 +370,10 @@ class ActiveTurn:
         )
 
     def _end(self, error: TurnError | None) -> None:
-        """Record the end and send its notifications; without waiting, so nothing comes between."""
+        """Record the end and send its notifications, without awaiting, so nothing comes between."""
         event: TurnEvent = "failed" if error else "finished"
         if self._interrupted.is_set():
-            # The answer to turn/interrupt has promised the client this end.
+            # The response to turn/interrupt has promised the client this end.
             event, error = "interrupted", None
         if error is not None:
             self._tell_error(error, retry=False)
@@ -390,9 +391,10 @@ class ActiveTurn:
         self.end_event.set()
 
     def _cut_off(self) -> None:
-        """Complete open items; what was streamed of an interrupted reply joins the conversation.
+        """Complete open items; add to the conversation all that the next turn must know.
 
-        So does input that was added and that no model call has held yet.
+        That is the streamed text of an interrupted reply, outputs of unfinished calls, and steered
+        input that waits. Raises OSError.
         """
         texts = self._sampling.cut()
         if self._interrupted.is_set():

@@ -1,7 +1,7 @@
-"""The turn as a compaction or a review sees it.
+"""Interface of a turn for compactions and reviews.
 
 `turn` implements it, and `compaction` and `review` are written against it, so that neither side
-imports the other. The work itself does not live here.
+imports the other.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ Fields = dict[str, Any]
 
 
 class TurnContext(Protocol):
-    """The turn, as a compaction or a review may use it."""
+    """Parts of a turn that a compaction or a review may use."""
 
     @property
     def id(self) -> str:
@@ -42,31 +42,32 @@ class TurnContext(Protocol):
         ...
 
     def own_calls(self) -> TurnCalls:
-        """Return what carries out tool calls of a conversation that is not the thread's own."""
+        """Return new tool calls for a conversation that is not the thread's, as of a review."""
         ...
 
     async def ask(
         self, body: Callable[[], Fields], visibility: Visibility = Visibility.ALL
     ) -> Sampled:
-        """Call the model, again after failures that allow it. Raises ModelError.
+        """Call the model, retry where a failure allows it, and return the result.
 
-        `body` is called for each try; `visibility`: which of the model's items the client sees.
+        `body` is called for each try; `visibility`: the model's items that clients see. Raises
+        ModelError.
         """
         ...
 
     def tell_retry(self, failure: ModelError, how: str) -> None:
-        """Tell that the turn goes on after a failure; `how` reads like `2/5`."""
+        """Send an `error` notification that the turn will retry; `how` reads like `2/5`."""
         ...
 
     def remember(self, items: list[Fields], tokens: TokenCounts | None = None) -> None:
-        """Append `items` to the model's conversation; `tokens` counts what the call used.
+        """Record `items` and append them to the conversation; `tokens` are those of the call.
 
         Raises OSError if they cannot be stored.
         """
         ...
 
     def count(self, answer: Sampled) -> None:
-        """Count a call that did not hold the thread's own conversation. Raises OSError."""
+        """Count the tokens of a call for another conversation than the thread's. Raises OSError."""
         ...
 
 

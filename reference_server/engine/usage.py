@@ -1,6 +1,6 @@
-"""Token counts, and how full the model's context is.
+"""Token counts and the fill of the model's context.
 
-The payload of the notification is not shown in the document; its shape is the shipping server's.
+The payload of the notification is not shown in the specification; it is the shipping server's.
 The size at which compaction triggers is not shown either ("Limits"): here it is
 `model_auto_compact_token_limit` of config.toml, else nine tenths of `model_context_window`; without
 both it never triggers.
@@ -18,14 +18,14 @@ from reference_server.session.thread import LoadedThread
 
 
 class ContextWindow(NamedTuple):
-    """Tokens that a model call may hold: `size` in all; from `limit` on it is compacted."""
+    """Tokens of a model call: at most `size`; from `limit` on the history is compacted. Or None."""
 
     size: int | None
     limit: int | None
 
     @classmethod
     def of(cls, config: Config) -> "ContextWindow":
-        """Read the configuration."""
+        """Return the window of the configuration, its limit by default 90 % of the size."""
         size, limit = config.model_context_window, config.model_auto_compact_token_limit
         if limit is None and size is not None:
             limit = size * 9 // 10
@@ -33,7 +33,7 @@ class ContextWindow(NamedTuple):
 
 
 class Meter:
-    """Adds the tokens of one turn's model calls to those of its thread."""
+    """Counter that adds the tokens of one turn's model calls to those of its thread."""
 
     def __init__(self, thread: LoadedThread, turn_id: str, window: ContextWindow) -> None:
         self._thread = thread
@@ -42,14 +42,12 @@ class Meter:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the last answer left so little room that the history is to be
-        compacted.
-        """
+        """Return whether the context has reached the limit, so that it is to be compacted."""
         limit = self._window.limit
         return limit is not None and self._thread.context_tokens >= limit
 
     def report(self, last: TokenCounts | None, *, of_thread: bool = True) -> None:
-        """Count the tokens of a call and notify the subscribers; None if none were reported.
+        """Count the tokens of a call and notify the subscribers; do nothing for None.
 
         `of_thread`: the call held the thread's own conversation.
         """
@@ -70,7 +68,7 @@ class Meter:
 
 
 def token_counts(usage: dict[str, Any]) -> TokenCounts | None:
-    """Read the counts of one call; None when the provider reported none."""
+    """Return the counts of one call; None if the provider reported none."""
     if not usage:
         return None
     inputs = _count(usage, "input_tokens")

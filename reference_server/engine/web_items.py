@@ -1,4 +1,4 @@
-"""webSearch items: web searches that the provider carried out itself.
+"""webSearch items, for web searches by the provider.
 
 Source: session-protocol "ThreadItem" (webSearch); the members of the actions other than `search`
 are not shown there, so they are the shipping server's.
@@ -27,14 +27,14 @@ class GrowingSearch:
         log.start_item(self._item)
 
     def finish(self, call: Fields) -> None:
-        """Complete it, given the model's own item."""
+        """Complete the item, given the provider's item of the search."""
         action: Any = call.get("action")
         if isinstance(action, dict):
             self._item = _completed_item(self._item.id, cast("Fields", action))
         self.complete()
 
     def complete(self) -> None:
-        """Complete it as far as it is known."""
+        """Complete the item with what is known; the query may be ""."""
         self._log.complete_item(self._item)
 
 
@@ -46,7 +46,7 @@ def _completed_item(item_id: str, action: Fields) -> WebSearchItem:
 
 
 def _action(action: Fields) -> tuple[str, WebSearchAction | None]:
-    """Return the query that stands for an action, and the action if the document has it."""
+    """Return the query shown for an action, and its wire object; ("", None) for an unknown one."""
     url, pattern = _text(action, "url"), _text(action, "pattern")
     match action.get("type"):
         case "search":

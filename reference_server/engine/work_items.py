@@ -1,6 +1,6 @@
-"""The items of a running command and of a file change under way.
+"""Items of a running command and of a file change in progress.
 
-Running and changing live in the tools. Source: session-protocol "ThreadItem", "Item lifecycle".
+The tools run and change. Source: session-protocol "ThreadItem", "Item lifecycle".
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class CommandWork:
         return self.item.model_copy(update={"aggregated_output": "".join(self._streamed)})
 
     async def output(self, text: str) -> None:
-        """Stream a piece of output; waits for slow subscribers."""
+        """Stream a piece of output; wait until a subscriber has room."""
         if self._line is None:
             thread = self._log.thread
             self._line = DeltaLine(
@@ -62,7 +62,7 @@ class CommandWork:
         await self._log.thread.subscribers.wait_for_room()
 
     def add_earlier_output(self, output: str) -> None:
-        """Keep the output of a run that will be repeated: both runs belong to this item."""
+        """Keep the output of a run that is repeated outside the sandbox, for the completed item."""
         self._earlier += output
 
     def complete(
@@ -74,7 +74,7 @@ class CommandWork:
         duration_ms: int | None = None,
         process_id: str | None = None,
     ) -> None:
-        """Complete it; fields that are None are left out, as the document marks them optional."""
+        """Complete the item; fields that are None are left out, since they are optional."""
         if self._earlier:
             output = self._earlier + (output or "")
         members = {
@@ -99,7 +99,7 @@ class FileWork:
         log.start_item(self.item)
 
     def output(self, text: str) -> None:
-        """Send a piece of output."""
+        """Send a piece of output as a delta."""
         thread = self._log.thread
         thread.subscribers.notify(
             FileChangeOutputDeltaNotification(
@@ -108,6 +108,6 @@ class FileWork:
         )
 
     def complete(self, status: DeclinableStatus) -> None:
-        """Complete it."""
+        """Complete the item."""
         self.item = self.item.model_copy(update={"status": status})
         self._log.complete_item(self.item)

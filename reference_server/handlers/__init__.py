@@ -1,4 +1,4 @@
-"""One function per method, in files per resource, found by walking this package.
+"""Handlers: one function per method, in files per resource, found by walking this package.
 
 A handler raises `Refusal` to refuse. To add a method: a row in `harness.protocol.wire.methods`, a
 function here.
@@ -18,7 +18,7 @@ _MODULE_OF = {
     "thread/loaded/list": "thread_loading",
     "thread/compact/start": "compaction",
 }
-"""Modules that are not named like their method; one that is missing here is found more slowly."""
+"""Modules that are not named like their method; a missing row only costs time."""
 
 
 def handler_of(method: str) -> AnyHandler | None:
@@ -30,7 +30,7 @@ def handler_of(method: str) -> AnyHandler | None:
 
 
 def _find_by_name(method: str) -> AnyHandler | None:
-    """Look in the modules that are named like the method or its resource."""
+    """Return the handler from a module named like the method or its resource, else None."""
     resource, _, rest = method.partition("/")
     verb = rest.partition("/")[0]
     for name in (_MODULE_OF.get(method), f"{resource}_{verb}", resource):
@@ -48,7 +48,7 @@ def _modules() -> frozenset[str]:
 
 @cache
 def discover() -> Mapping[str, AnyHandler]:
-    """Import every module of the package and give the handlers by method."""
+    """Import every module of the package and return the handlers by method."""
     for module in sorted(_modules()):
         importlib.import_module(f"{__name__}.{module}")
     return registered_handlers()

@@ -1,9 +1,8 @@
 """`initialize`: the handshake. It is not shown in the document; the shipping server's is followed.
 
-The `initialized` notification has no effect and needs no handler. Nor has any of the client's
-capabilities: without `experimentalApi` a client is offered everything too, and
-`optOutNotificationMethods` is not supported, which is logged, since the client will be sent
-notifications that it does not want.
+The `initialized` notification has no effect and needs no handler. The client's capabilities have no
+effect either: without `experimentalApi` a client is offered everything too. A warning is logged for
+`optOutNotificationMethods`, since the client will be sent notifications that it does not want.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""The decorator that registers a handler, and the table that it fills. No handler lives here."""
+"""The decorator that registers a handler, and the table that it fills."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ _handlers: dict[str, AnyHandler] = {}
 
 
 def handles(method: str) -> Callable[[Handler[P]], Handler[P]]:
-    """Register a handler. Raises ValueError when the method already has one."""
+    """Register the decorated handler. Raises ValueError if the method already has one."""
 
     def register(handler: Handler[P]) -> Handler[P]:
         if method in _handlers:

@@ -1,8 +1,8 @@
 """`review/start`.
 
-Reviewing itself lives in `engine.review`. The document has no request for a review, so this is the
-shipping server's: an inline review is a turn of the thread, a detached one a turn of a new thread
-with the same settings.
+`engine.review` reviews. The specification has no request for a review, so this is the shipping
+server's: an inline review is a turn of the thread, a detached one a turn of a new thread with the
+same settings.
 """
 
 from harness.protocol.wire.review import ReviewStartParams, ReviewStartResult
@@ -15,7 +15,7 @@ from reference_server.refusal import invalid_params
 
 @handles("review/start")
 async def review_start(call: Call, params: ReviewStartParams) -> None:
-    """Begin the turn of a review and answer at once."""
+    """Begin the turn of a review, and answer without waiting for its end."""
     services = call.services
     thread = await services.threads.get_loaded(params.thread_id)
     try:

@@ -23,12 +23,12 @@ from reference_server.refusal import invalid_params, invalid_request
 from reference_server.skills.library import Library
 
 MAX_FOLDERS = 100
-"""Working directories of one request, and further roots of each: each may list 500 skills."""
+"""Maximum working directories of one request, and extra roots of each, with up to 500 skills."""
 
 
 @handles("skills/list")
 async def skills_list(call: Call, params: SkillsListParams) -> None:
-    """List the skills of each working directory, in the order asked."""
+    """List the skills of each working directory, in the order of the params."""
     library = call.services.tools.skills
     extra = _extra_roots(params.per_cwd_extra_user_roots or [], library)
     cwds = params.cwds or [library.folder("")]
@@ -39,7 +39,7 @@ async def skills_list(call: Call, params: SkillsListParams) -> None:
 
 
 def _extra_roots(entries: list[SkillsExtraRoots], library: Library) -> dict[str, list[str]]:
-    """Return the further roots by absolute working directory. Raises Refusal."""
+    """Return the further roots by absolute working directory. Raises Refusal if any is wrong."""
     roots_by_cwd: dict[str, list[str]] = {}
     for index, entry in enumerate(entries):
         field = f"perCwdExtraUserRoots[{index}].extraUserRoots"

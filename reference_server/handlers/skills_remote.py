@@ -1,4 +1,4 @@
-"""`skills/remote/list` and `skills/remote/export`: under development, so off unless switched on.
+"""`skills/remote/list` and `skills/remote/export`: under development, so off by default.
 
 Source: session-protocol "skills/remote/list and skills/remote/export"; the shapes are the shipping
 server's.
@@ -59,12 +59,12 @@ async def skills_remote_export(call: Call, params: SkillsRemoteExportParams) -> 
 
 
 def _catalogue(call: Call) -> "Catalogue":
-    """Return the catalogue. Raises Refusal where the methods are not switched on."""
+    """Return the catalogue. Raises Refusal if the methods are off or no catalogue is set."""
     from reference_server.skills.catalogue import Catalogue
 
     config = call.services.tools.skills.config
     if not config.remote_skills:
-        # As any method that the server does not have: a client need not know this one.
+        # The same code as for an unknown method: a client need not know this one.
         raise Refusal(
             ErrorCode.METHOD_NOT_FOUND,
             f"{call.method} is under development; to switch it on, set `remote_skills = true` in "

@@ -1,4 +1,4 @@
-"""Beginning and showing threads: `thread/start`, `thread/resume`, `thread/fork`, `thread/read`.
+"""`thread/start`, `thread/resume`, `thread/fork` and `thread/read`.
 
 Source: session-protocol "thread/start", "thread/resume", "thread/fork", "thread/read".
 """
@@ -39,7 +39,7 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
     """Load a thread, if it is not loaded, and subscribe the caller.
 
     The answer and the later notifications together must hold every event of the thread exactly
-    once, so nothing else runs from the moment at which the turns are taken.
+    once, so there is no await between reading the turns and subscribing.
     """
     services = call.services
     with garbage_collection_paused():
@@ -52,7 +52,7 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
         is_new = thread.subscribers.add(call.connection.outbox)
         call.answer(_opened_result(ThreadResumeResult, snapshot, thread.settings))
         was_loaded = opened.was_loaded
-        # A long history is out of the memory before the collector could look through it.
+        # Free a long history before the garbage collector would look through it.
         del opened, snapshot
     if not was_loaded:
         services.everyone.notify(thread.status_notification())
@@ -62,7 +62,7 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
 
 @handles("thread/fork")
 async def thread_fork(call: Call, params: ThreadForkParams) -> None:
-    """Begin a thread with the history of another; the caller is its first subscriber."""
+    """Start a thread with the history of another; the caller is its first subscriber."""
     services = call.services
     source = source_of(call.connection.client_name)
     with garbage_collection_paused():
@@ -70,14 +70,14 @@ async def thread_fork(call: Call, params: ThreadForkParams) -> None:
         thread.subscribers.add(call.connection.outbox)
         call.answer(ThreadForkResult(thread=thread.snapshot(turns)))
         del turns
-    # A notification shows no items, so it shows no turns.
+    # Turns in a notification would have no items, so it has no turns.
     services.everyone.notify(ThreadStartedNotification(thread=thread.snapshot()))
     services.syncer.request(thread.recorder)
 
 
 @handles("thread/read")
 async def thread_read(call: Call, params: ThreadReadParams) -> None:
-    """Show a thread, without loading it."""
+    """Answer with a thread, without loading it."""
     with garbage_collection_paused():
         thread = await call.services.threads.read(
             params.thread_id, with_turns=bool(params.include_turns)

@@ -1,8 +1,8 @@
 """`thread/archive` and `thread/unarchive`.
 
 Source: session-protocol "Thread storage and loading", "thread/archive". Not shown there: an active
-turn is interrupted and a loaded thread is unloaded before it is archived; what is archived already,
-or is not when it is to come back, is refused; an ephemeral thread has nothing to archive.
+turn is interrupted and a loaded thread is unloaded before it is archived. Refused are archiving an
+archived or an ephemeral thread, and unarchiving one that is not archived.
 """
 
 from harness.protocol.wire.rpc import Empty
@@ -20,7 +20,7 @@ from reference_server.refusal import invalid_request
 
 @handles("thread/archive")
 async def thread_archive(call: Call, params: ThreadArchiveParams) -> None:
-    """End the thread's turn, move its file, notify every client."""
+    """Interrupt the thread's turn, move its file, notify every client."""
     services, thread_id = call.services, params.thread_id
     thread = services.threads.find_loaded(thread_id)
     if thread is None:
@@ -38,7 +38,7 @@ async def thread_archive(call: Call, params: ThreadArchiveParams) -> None:
 
 @handles("thread/unarchive")
 async def thread_unarchive(call: Call, params: ThreadUnarchiveParams) -> None:
-    """Move the file back, return the thread, notify every client."""
+    """Move the file back, answer with the thread, notify every client."""
     thread = await call.services.threads.unarchive(params.thread_id)
     call.answer(ThreadUnarchiveResult(thread=thread))
     call.services.everyone.notify(ThreadUnarchivedNotification(thread_id=params.thread_id))

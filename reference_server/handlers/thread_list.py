@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from reference_server.index.query import Query
 
 LIMIT = 25
-"""Threads of a page when the client names no number."""
+"""Threads of a page if the client names no limit."""
 MAX_PAGE_THREADS = 100
-"""Threads of a page, however many the client asks for."""
+"""Maximum threads of a page; a larger limit counts as this."""
 
 
 @handles("thread/list")
 async def thread_list(call: Call, params: ThreadListParams) -> None:
-    """Return one page of the stored threads."""
+    """Answer with one page of the stored threads."""
     # SQLite is not imported before the first list.
     from reference_server.index.cursor import BadCursor
 
@@ -42,7 +42,7 @@ async def thread_list(call: Call, params: ThreadListParams) -> None:
 
 
 def _query(params: ThreadListParams) -> "Query":
-    """Read the params; null counts as left out. Raises Refusal."""
+    """Return the query of the params; null counts as left out. Raises Refusal for a wrong limit."""
     from reference_server.index.query import Query
 
     if params.limit is not None and params.limit < 1:
@@ -59,7 +59,7 @@ def _query(params: ThreadListParams) -> "Query":
 
 
 def _listed_thread(listed: "ListedThread", loaded: LoadedThread | None) -> Thread:
-    """Return a thread as a list shows it: the live one where it is loaded."""
+    """Return a thread for the list, from memory if it is loaded, else from the index."""
     if loaded is not None:
         return loaded.snapshot()
     summary = listed.summary

@@ -1,8 +1,8 @@
 """Threads in memory: `thread/unsubscribe`, `thread/loaded/list`.
 
 Source: session-protocol "Thread storage and loading", "Other thread operations". Not shown there:
-an active turn is interrupted, and its end told, before its thread is unloaded; the order of the
-answer, the status notLoaded and thread/closed.
+an active turn is interrupted, and its turn/completed sent, before its thread is unloaded; then come
+the answer, the status notLoaded and thread/closed, in this order.
 """
 
 from harness.protocol.wire.thread_operations import (
@@ -19,12 +19,12 @@ from reference_server.ids import is_thread_id, thread_number
 from reference_server.refusal import invalid_params
 
 MAX_LISTED = 1000
-"""Ids of one page, also where no limit is given."""
+"""Maximum ids of one page, and their number if the client names no limit."""
 
 
 @handles("thread/unsubscribe")
 async def thread_unsubscribe(call: Call, params: ThreadUnsubscribeParams) -> None:
-    """Take the caller off the subscribers; the thread is unloaded when it was the last one."""
+    """Unsubscribe the caller; unload the thread if it was the last subscriber."""
     services, caller = call.services, call.connection.outbox
     thread = services.threads.find_loaded(params.thread_id)
     if thread is None:
@@ -49,7 +49,7 @@ async def thread_unsubscribe(call: Call, params: ThreadUnsubscribeParams) -> Non
 
 @handles("thread/loaded/list")
 async def thread_loaded_list(call: Call, params: ThreadLoadedListParams) -> None:
-    """List the ids of loaded threads by their number, which new threads do not disturb."""
+    """List the ids of loaded threads by number, so that new threads do not shift the pages."""
     limit = MAX_LISTED if params.limit is None else params.limit
     if limit < 1:
         raise invalid_params("limit: must be at least 1")

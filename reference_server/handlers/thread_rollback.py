@@ -1,8 +1,8 @@
 """`thread/rollback`.
 
 Source: session-protocol "Other thread operations" ("drops the last N turns"). Not shown there: it
-is refused while a turn is active; more turns than there are leaves none; files that turns have
-changed stay as they are. The rollout keeps what was dropped, and a record says that it was.
+is refused while a turn is active; an N above the number of turns leaves none; files that turns have
+changed stay as they are. The rollout keeps the dropped turns and gets a record of the rollback.
 """
 
 from harness.protocol.wire.thread_operations import ThreadRollbackParams, ThreadRollbackResult
@@ -14,12 +14,12 @@ from reference_server.rollout.records import RollbackRecord
 from reference_server.session.reading import LiveReading
 
 MAX_TURNS = 2**31
-"""A larger number drops no more turns, and might be more than another reader of the file takes."""
+"""Largest number recorded: it drops all turns, and every reader of the file can hold it."""
 
 
 @handles("thread/rollback")
 async def thread_rollback(call: Call, params: ThreadRollbackParams) -> None:
-    """Record that the turns are dropped, and continue from the rest."""
+    """Record that the last turns are dropped, and answer with the thread of the others."""
     if params.num_turns < 1:
         raise invalid_params("numTurns: must be at least 1")
     services = call.services

@@ -21,7 +21,7 @@ from reference_server.session.thread import LoadedThread, RunningTurn
 
 @handles("turn/start")
 async def turn_start(call: Call, params: TurnStartParams) -> None:
-    """Begin a turn and answer at once."""
+    """Begin a turn, and answer without waiting for its end."""
     thread = await call.services.threads.get_loaded(params.thread_id)
     schema = None
     if params.output_schema is not None:
@@ -35,7 +35,7 @@ async def turn_start(call: Call, params: TurnStartParams) -> None:
 
 @handles("turn/interrupt")
 async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
-    """End the active turn, if it is the one named."""
+    """Interrupt the active turn if it has the id; refuse otherwise."""
     thread = await call.services.threads.get_loaded(params.thread_id)
     turn = _active_turn(thread, params.turn_id, "turnId", "interrupt")
     call.answer(Empty())
@@ -44,7 +44,7 @@ async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
 
 @handles("turn/steer")
 async def turn_steer(call: Call, params: TurnSteerParams) -> None:
-    """Add input to the active turn, if it is the one expected."""
+    """Add input to the active turn if it has the expected id; refuse otherwise."""
     thread = await call.services.threads.get_loaded(params.thread_id)
     check_input(params.input)
     await _steerable_turn(thread, params.expected_turn_id).start_event.wait()

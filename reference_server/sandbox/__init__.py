@@ -1,6 +1,6 @@
-"""Commands: their processes, output and sandbox, and what can be known of them before they run.
+"""Commands: their processes, output and sandbox, and analysis of command lines.
 
-Nothing here knows of threads, turns, items or approvals; the engine brings them together.
+This package does not know threads, turns, items or approvals; the engine does.
 
 | module | does |
 |---|---|

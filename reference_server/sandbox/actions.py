@@ -1,6 +1,6 @@
-"""Actions of a command, as its command line shows them: the `commandActions` of an item.
+"""Actions that a command line shows: the `commandActions` of an item.
 
-Best effort, for display only: no decision rests on it. Source: session-protocol "ThreadItem",
+Best effort, for display only: no decision depends on it. Source: session-protocol "ThreadItem",
 commandExecution (commandActions).
 
 | program | action |
@@ -10,12 +10,11 @@ commandExecution (commandActions).
 | grep and its kin, rg, ag, ack, `git grep` | search |
 | anything else | unknown |
 
-In a pipeline, commands that only shape text (`| head`, `| wc -l`, `| sort`) are no actions of their
-own. `cd`, `echo` and the like are none beside others, and `cd` applies to the paths after it. A
-program whose arguments make it write or run something is unknown (`DOES_MORE`): a client that is
-asked must not be shown less than the command does. A command line that cannot be parsed is one
-unknown action, and so is one that is too long: each action repeats the text of its command and its
-folder.
+In a pipeline, commands that only shape text (`| head`, `| wc -l`, `| sort`) give no action. `cd`,
+`echo` and the like give none beside other actions; `cd` applies to the paths after it. A program
+whose arguments make it write or run something is unknown (`DOES_MORE`): an approval request must
+not show less than the command does. A command line that cannot be parsed is one unknown action, and
+so is one that is too long: each action repeats the text of its command and its folder.
 """
 
 import re
@@ -78,13 +77,13 @@ DOES_MORE: dict[str, Callable[[list[str]], bool]] = {
 }
 """Checks by program: True if the arguments make it write or run something."""
 MAX_COMMAND_CHARACTERS = 8192
-"""Characters of the longest command that is parsed."""
+"""Maximum characters of a command that is parsed."""
 MAX_ACTIONS = 64
-"""Actions of one command."""
+"""Maximum actions of one command; one with more is a single unknown action."""
 
 
 def actions_of(argv: Sequence[str]) -> list[Action]:
-    """Return the actions of a command, in order; never raises, for any words."""
+    """Return the actions of a command, in order. Never raises."""
     unparsed: list[Action] = [UnknownAction(command=script_of(argv) or shlex.join(argv))]
     if sum(map(len, argv)) > MAX_COMMAND_CHARACTERS:
         return unparsed
@@ -155,7 +154,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _files_of(words: list[str]) -> list[str]:
-    """Return the files that a shaping command names itself."""
+    """Return the file operands of a shaping command."""
     _, operands = _split(words)
     if words[0] == "tr":
         return []
@@ -216,7 +215,7 @@ def _searches(words: list[str], source: str, folder: str) -> list[Action]:
     query: str | None = None
     for option in ("-e", "--regexp"):
         if option in options:
-            # An option that is not listed above: its value was taken for the first operand.
+            # `_split` does not know that this option has a value: it is the first operand.
             query = operands.pop(0) if operands else None
             break
     else:

@@ -1,7 +1,7 @@
-"""The environment variables that a command gets.
+"""Environment variables of a command.
 
-They are a short list of the server's own, and what config.toml adds. No other variable of the
-server's environment is passed on, whatever its name. The sandbox lives in `sandbox.py`.
+They are a short list of the server's own, with the additions of config.toml. No other variable of
+the server's environment is passed on, whatever its name.
 """
 
 import os
@@ -22,7 +22,7 @@ PASSED_VARIABLES = (
     "TZ",
     "USER",
 )
-"""Of the server's variables, those that every command gets; `*` stands for any characters."""
+"""Names of the server's variables that every command gets; `*` stands for any characters."""
 
 
 class CommandVariables(NamedTuple):
@@ -41,7 +41,7 @@ class CommandVariables(NamedTuple):
 def command_environment(
     environment: Mapping[str, str], variables: CommandVariables, *, tty: bool
 ) -> dict[str, str]:
-    """Make the environment of one command from the server's own.
+    """Return the environment of one command, made from the server's own.
 
     Without a terminal, TERM is `dumb` and pagers are `cat`, so that no program waits for a key.
     """
@@ -59,7 +59,7 @@ def command_environment(
 
 
 def path_without(path: str, folders: Iterable[str]) -> str:
-    """Return a PATH without entries in these folders and without relative entries."""
+    """Return a PATH without relative entries and entries in these folders; never empty."""
     real = [os.path.join(os.path.realpath(folder), "") for folder in folders]
 
     def stays(entry: str) -> bool:

@@ -1,6 +1,6 @@
-"""The server's side of the helper process, which forks a warden for each command.
+"""Server's side of the helper process, which forks a warden for each command.
 
-The helper itself is in `warden.py`, commands are in `process.py`.
+`warden.py` is the helper itself; `process.py` runs commands with it.
 """
 
 import atexit
@@ -25,24 +25,24 @@ _AS_COMPILED = (
     " from importlib.machinery import SourceFileLoader\n"
     " exec(SourceFileLoader('__main__', sys.argv.pop(1)).get_code('__main__'))\n",
 )
-"""A bare interpreter that waits for the first command, then runs the byte code of the helper.
+"""Arguments of an interpreter that waits for the first command, then runs the helper's byte code.
 
-Most servers start no command, and loading the helper is half of what it costs. Not `signal`: it
-imports too much.
+Most servers start no command, and loading the helper is half of its cost. `_signal` stands for
+`signal`, which imports too much.
 """
 _END_BOUND = 5.0
 _OF_THE_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
 class LaunchFailed(Exception):
-    """The helper process cannot be started, or does not answer; str() says what was tried."""
+    """The helper process cannot be started, or has gone away; str() is one line for the user."""
 
 
 class Launcher:
-    """The helper process of one server. It ends with `close`, or when the server's process ends.
+    """Helper process of one server. It ends with `close`, or when the server's process ends.
 
-    `start` blocks the event loop for about 2 ms, once. If it is called as the server starts, the
-    helper is a child of the server from its first answer on; else the first command starts it.
+    `start` blocks the event loop for about 2 ms, once. If nothing calls it before, the first
+    command does.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Launcher:
 
     @property
     def pid(self) -> int | None:
-        """The helper's process id while it is there."""
+        """The helper's process id; None before `start` and after `close`."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ class Launcher:
         server_end, helper_end = socket.socketpair()
         with helper_end:
             try:
-                # Its working directory must keep no folder busy, and its streams no reader waiting.
+                # It must not keep a folder busy as its working directory, nor a pipe open.
                 self._process = subprocess.Popen(
                     [sys.executable, *_AS_COMPILED, str(_PROGRAM), str(helper_end.fileno())],
                     stdin=subprocess.DEVNULL,
@@ -83,10 +83,10 @@ class Launcher:
         self._channel = server_end
 
     def hand_over(self, *streams: int) -> socket.socket:
-        """Hand a command's output descriptor to a new warden; return the warden's control socket.
+        """Pass a command's output descriptor to a new warden; return the warden's control socket.
 
-        For a program that is spoken with: of its output, its input and its standard error. The
-        caller keeps its own copies to close. Raises LaunchFailed.
+        `streams` is that descriptor; or for a program with piped input and separate errors: output,
+        input, standard error. The caller closes its own copies. Raises LaunchFailed.
         """
         server_end, warden_end = socket.socketpair()
         try:
@@ -105,7 +105,7 @@ class Launcher:
             try:
                 socket.send_fds(self._channel, [b"!"], fds)
             except OSError as error:
-                # The helper was killed from outside: try once more with a new one.
+                # The helper was killed: retry once with a new one.
                 self.close()
                 if attempt == 2:
                     raise LaunchFailed("the helper that starts commands went away") from error
@@ -113,7 +113,7 @@ class Launcher:
                 return
 
     def close(self) -> None:
-        """End the helper. Running commands do not end with it, but when their sockets close."""
+        """End the helper. Running commands continue until their control sockets close."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -127,10 +127,10 @@ class Launcher:
 
 
 def _environment() -> dict[str, str]:
-    """Return only what the interpreter needs: commands can read the variables of their parent."""
+    """Return the variables that the interpreter needs and no more: commands can read them."""
     return {name: os.environ[name] for name in _OF_THE_LOADER if name in os.environ}
 
 
 SHARED = Launcher()
-"""The helper of this process; it ends when the interpreter does."""
+"""The launcher of this process; its helper ends when the interpreter does."""
 atexit.register(SHARED.close)

@@ -1,6 +1,6 @@
-"""Symbolic links in the paths of writable roots, which an earlier command may have made.
+"""Check of symbolic links in the paths of writable roots, which an earlier command may have made.
 
-A link that a command makes while another starts is noticed by `warden.py`.
+`warden.py` notices a link that a command makes while another one starts.
 """
 
 import os
@@ -10,13 +10,14 @@ from reference_server.sandbox.mounts import Refused
 from reference_server.sandbox.places import is_inside
 
 _MAX_LINKS = 40
-"""Links that are followed in one path: the kernel's own limit."""
+"""Maximum links that are followed in one path: the kernel's own limit."""
 
 
 def follow(path: str) -> tuple[str, list[str]]:
-    """Follow an absolute path as the kernel does and return its target, and the links on the way.
+    """Follow an absolute path as the kernel does; return its target and the links on the way.
 
-    Each link is given by its real path. A path with too many links ends at one of them.
+    Each link is returned by its real path. For a path with too many links the target is one of
+    them.
     """
     rest = path.split("/")[::-1]
     position = "/"
@@ -50,11 +51,11 @@ class KnownRoots:
         self._writable: set[str] = set()
 
     def add_writable(self, roots: Iterable[str]) -> None:
-        """Remember that commands may write in these resolved folders, so links there are theirs."""
+        """Remember resolved folders that commands may write, so that links there may be theirs."""
         self._writable |= set(roots)
 
     def check(self, folder: str, real: str) -> None:
-        """Raise Refused if a command may have changed where the folder leads."""
+        """Raise Refused if a command may have changed the target `real` of the root `folder`."""
         if self._targets.get(folder) == real:
             return
         target, links = follow(folder)

@@ -1,20 +1,19 @@
 """Files that a policy allows to read and write, as mounts of bubblewrap.
 
-Commands run under these mounts; for patches and images, which the server itself writes and reads,
-the plan is asked (`readable`, `writable`). What each policy means is in `sandbox.py`, where secrets
-and sockets are in `places.py`. The plan changes nothing in the file system.
+Commands run under these mounts; patches and images, which the server itself writes and reads, are
+checked against the plan (`readable`, `writable`). `sandbox.py` defines the policies, `places.py`
+the places of secrets and sockets. The plan changes nothing in the file system.
 
-How it holds:
+Why a command cannot escape it:
 
 - mounts are made in the order of their depth, so a protected folder inside a writable one wins;
 - every path is resolved first, so that no link leads elsewhere; a root inside another writable root
   is not resolved, since an earlier command could have put a link there;
 - bubblewrap resolves the paths again, and another running command may have made a link meanwhile;
-  so its mounts are compared with the plan (`expected_mounts`) before the command starts, in
-  `warden.py`;
+  so `warden.py` compares the mounts with the plan (`expected_mounts`) before the command starts;
 - a mount point cannot be renamed or removed, but the folders above it can; so each folder between
-  a root and what is protected inside it is a mount of its own;
-- a hard link into a writable root fails by itself: roots and rest are different mounts.
+  a root and a protected path inside it is a separate mount;
+- a hard link into a writable root fails, since roots and the rest are different mounts.
 """
 
 import enum
@@ -34,7 +33,7 @@ class Refused(Exception):
 
 
 class Kind(enum.IntEnum):
-    """Kinds of mount on a path; if there are two for one path, the greater wins."""
+    """Kinds of mount; of two kinds for one path the greater wins."""
 
     WRITABLE = 0
     READABLE = 1
@@ -44,7 +43,7 @@ class Kind(enum.IntEnum):
 
 
 class Plan:
-    """The mounts of one command."""
+    """Mounts of one command; `notes` are parts of the policy without effect."""
 
     def __init__(self) -> None:
         self._mounts: dict[str, Kind] = {}
@@ -59,7 +58,7 @@ class Plan:
         return tuple(self._roots)
 
     def add(self, path: str, kind: Kind, source: str | None = None) -> None:
-        """Mount on a path that exists; `source`: what it leads to, if it is a link."""
+        """Plan a mount on an existing path; `source` is the target if the path is a link."""
         if source is not None:
             self._sources[path] = source
         self._mounts[path] = max(kind, self._mounts.get(path, kind))
@@ -70,12 +69,11 @@ class Plan:
         protected: Iterable[str],
         judge: Callable[[str, str], None] = lambda _folder, _real: None,
     ) -> None:
-        """Make these folders writable. Raises Refused if one cannot or must not be.
+        """Make these folders writable, except the `.git` of each.
 
-        `judge` is called with each folder and what it leads to, and may raise Refused.
-
-        A path that does not exist, or is not a folder, is left out with a note: nothing can be
-        written there anyway.
+        Raises Refused for a folder that must not be writable, such as one in `protected`. `judge`
+        is called with each folder and its resolved path, and may raise Refused. A path that is not
+        an existing folder is left out with a note: nothing can be written there anyway.
         """
         refused = (*KERNELS, *protected)
         accepted: list[str] = []
@@ -103,14 +101,14 @@ class Plan:
                 self.protect(path, Kind.READABLE)
 
     def readable(self, path: str) -> bool:
-        """Return whether a resolved path can be read, as a command would find it."""
+        """Return whether a command could read a resolved path."""
         return not is_kernel_path(path) and self._kind(path) <= Kind.READABLE
 
     def writable(self, path: str) -> bool:
-        """Return whether a resolved path can be written.
+        """Return whether the server may write a resolved path in a patch.
 
-        This protects more than mounts can: also protected paths that do not exist yet, and
-        repositories deeper inside a root.
+        Stricter than the mounts: protected paths that do not exist yet, and each `.git` deeper
+        inside a root, are not writable.
         """
         if is_kernel_path(path) or any(is_inside(path, absent) for absent in self._absent):
             return False
@@ -119,18 +117,18 @@ class Plan:
         return self._kind(path) is Kind.WRITABLE and not in_repository
 
     def _kind(self, path: str) -> Kind:
-        """Return the mount of a path, or of the nearest folder above it that has one."""
+        """Return the kind of the mount on a path or on its nearest parent; READABLE if none."""
         for parent in (path, *map(str, Path(path).parents)):
             if parent in self._mounts:
                 return self._mounts[parent]
         return Kind.READABLE
 
     def protect(self, path: str, kind: Kind) -> None:
-        """Mount on a path and on each folder between it and its root, so that none can be moved."""
+        """Mount on a path and each folder between it and its root, so that none can be moved."""
         self.protect_resolved(resolve_links(path), kind)
 
     def protect_resolved(self, real: str, kind: Kind) -> None:
-        """Protect a path that is already resolved; most such paths do not exist."""
+        """Do the same for a resolved path; one that does not exist gets no mount."""
         if not os.path.exists(real):
             self._absent.add(real)
             return
@@ -142,8 +140,8 @@ class Plan:
             if not any(is_inside(parent, root) for root in containing_roots):
                 continue
             if self._mounts.get(parent, Kind.WRITABLE) > Kind.WRITABLE:
-                # Nothing below can be moved anyway, and a mount on a folder between would make that
-                # folder writable again.
+                # Nothing below a read-only mount can be moved, and a mount on a folder in between
+                # would make that folder writable again.
                 if kind is not Kind.READABLE:
                     self.add(real, kind)
                 return
@@ -152,14 +150,14 @@ class Plan:
         self.add(real, kind)
 
     def hides(self, path: str) -> str | None:
-        """Return the folder or file that hides a resolved path; None where it can be seen."""
+        """Return the folder or file that hides a resolved path; None if commands can see it."""
         for parent in (path, *map(str, Path(path).parents)):
             if parent in self._mounts:
                 return parent if self._mounts[parent] >= Kind.EMPTY else None
         return None
 
     def expected_mounts(self) -> tuple[tuple[str, str], ...]:
-        """Return the mounts that the command must find: pairs of a path and the path of its source.
+        """Return the mounts that the command must find, as pairs of path and path of the source.
 
         The source is empty for a mount that hides a folder.
         """
@@ -172,7 +170,7 @@ class Plan:
         return "" if os.path.isdir(path) else os.devnull
 
     def _mounts_in_order(self) -> list[tuple[str, Kind]]:
-        """Return the mounts, shallow ones first, without those that another one hides."""
+        """Return the mounts, shallow ones first, without those that another mount hides."""
         ordered = sorted(self._mounts.items(), key=lambda mount: mount[0].count("/"))
         return [
             (path, kind)
@@ -181,7 +179,7 @@ class Plan:
         ]
 
     def arguments(self, *, root: bool) -> list[str]:
-        """Return the options of bubblewrap, shallow mounts first; `root`: a command run by root."""
+        """Return bubblewrap's options for the mounts; `root`: the command runs as root."""
         ordered = self._mounts_in_order()
         result = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         for path, kind in ordered:
@@ -190,14 +188,14 @@ class Plan:
             if kind >= Kind.EMPTY and os.path.isdir(path):
                 result += ["--remount-ro", path]
         if root:
-            # Root may write kernel settings without any capability, so nothing there may be
-            # writable; for others it stays as it is, since programs adjust themselves there.
+            # Root may write kernel settings without any capability, so /proc must be read-only;
+            # for others it stays writable, since programs adjust themselves there.
             result += ["--remount-ro", "/proc"]
         return result
 
 
 def resolve_links(path: str) -> str:
-    """Follow the links of a path. Raises Refused where that is not allowed."""
+    """Return the real path of a path. Raises Refused if the links cannot be followed."""
     try:
         return os.path.realpath(path)
     except OSError as error:
@@ -226,12 +224,12 @@ def _normalize(folder: str) -> str:
         raise Refused(f"the root {folder!r} is not an absolute path")
     if "\0" in folder or ".." in Path(folder).parts:
         raise Refused(f"the root {folder!r} holds `..` or a NUL character")
-    # POSIX allows two leading slashes to mean something else; on Linux they mean one.
+    # normpath keeps two leading slashes, which POSIX allows to differ; on Linux they mean one.
     return "/" + os.path.normpath(folder).lstrip("/")
 
 
 def _repository(root: str) -> Iterator[str]:
-    """Yield the `.git` of a root, and the folders that it refers to."""
+    """Yield the `.git` of a root, which may not exist, and the folders that it refers to."""
     path = Path(root, REPOSITORY)
     yield str(path)
     try:
@@ -244,7 +242,7 @@ def _repository(root: str) -> Iterator[str]:
 
 
 def _read_pointer(path: Path) -> str:
-    """Return the path in a file, which may be a command's. Raises OSError, ValueError."""
+    """Return the path in a file that a command may have written. Raises OSError, ValueError."""
     with open_for_reading(path) as file:
         text = file.read(PATH_LIMIT).decode().strip()
     check_path(text)

@@ -1,27 +1,26 @@
-"""Output of a command: decoded as it comes, and limited in length.
+"""Output of a command: decoded as it arrives, and limited in length, without I/O.
 
-No I/O here: reading from the command is in `process.py`. The pieces that come out, joined, are
-exactly the output that is kept, so that what is streamed is also in the completed item.
+The joined pieces are exactly the kept output, so the streamed output is that of the completed item.
 """
 
 import codecs
 
 HEAD_LIMIT = 512 * 1024
-"""Bytes kept of the beginning; they are passed on as they come."""
+"""Bytes kept from the beginning; they are passed on as they arrive."""
 TAIL_LIMIT = 512 * 1024
-"""Bytes kept of the end; output after the head is passed on when the command is over."""
+"""Bytes kept from the end; output after the head is passed on when the command has ended."""
 
 
 def marker(cut: int) -> str:
-    """Return the line in place of the output that was cut."""
+    """Return the line that replaces `cut` bytes of output."""
     return f"\n[... {cut} bytes of output cut ...]\n"
 
 
 class Output:
-    """The output of one command: at most HEAD_LIMIT + TAIL_LIMIT bytes, and a marker.
+    """Output of one command: at most HEAD_LIMIT + TAIL_LIMIT bytes and a marker.
 
-    Limits count the bytes as printed. A piece never splits a character; what is not UTF-8 becomes
-    U+FFFD, as `errors="replace"` does it.
+    Limits count the printed bytes. A piece never splits a character; invalid UTF-8 becomes U+FFFD,
+    as with `errors="replace"`.
     """
 
     def __init__(self, head_limit: int = HEAD_LIMIT, tail_limit: int = TAIL_LIMIT) -> None:
@@ -47,7 +46,7 @@ class Output:
 
     def _keep_of_end(self, data: memoryview) -> None:
         self._tail += data
-        # Trimmed only now and then, so that each byte is moved about once.
+        # Trimmed only when twice too long, so that each byte is moved about once.
         if len(self._tail) > 2 * self._tail_limit + len(data):
             self._trim()
 
@@ -62,7 +61,7 @@ class Output:
         self._trim()
         if not self.cut_bytes:
             return self._pass_on(self._decoder.decode(bytes(self._tail), final=True))
-        # A character that the cut divides is left out too.
+        # A character that the cut divides is cut completely.
         self.cut_bytes += len(self._decoder.getstate()[0])
         start = 0
         while start < min(3, len(self._tail)) and self._tail[start] & 0xC0 == 0x80:

@@ -1,8 +1,8 @@
-"""Files that a confined command could read if the server runs as root.
+"""Check of file permissions for a server that runs as root.
 
-Such a command has none of root's capabilities: permissions apply to it, though not to the server.
-For any other user the kernel applies them to the server itself. An access control list is not read;
-it counts as refusing.
+A confined command has none of root's capabilities, so permissions bind it, though not the server.
+For any other user the kernel enforces them on the server itself. An access control list is not
+read; it counts as a denial.
 """
 
 import os
@@ -14,7 +14,7 @@ _READ, _SEARCH = 4, 1
 
 
 def may_read(real: str, status: os.stat_result | None = None) -> bool:
-    """Return whether a command could read a file with a resolved path.
+    """Return whether permissions let a command read a resolved path; True unless run by root.
 
     `status` is that of the open file; without it only the folders above it are checked.
     """

@@ -1,7 +1,4 @@
-"""Places in the file system that are hidden from confined commands, or protected from them.
-
-The mounts on them are in `mounts.py`.
-"""
+"""Places in the file system that are hidden from confined commands, or protected from them."""
 
 import os
 import stat
@@ -91,9 +88,10 @@ SECRETS = (
     ".bitcoin",
     *HISTORIES,
 )
-"""In the user's home: what no confined command may read, and the sockets of Docker and git's cache.
+"""Paths in the user's home that no confined command may read, with sockets of Docker and git.
 
-Settings that builds need, and that are not meant to hold passwords, are left out (`.gitconfig`).
+Settings that builds need, and that are not meant to hold passwords (`.gitconfig`), are not among
+them.
 """
 _BASES = {
     ".config/": "XDG_CONFIG_HOME",
@@ -107,11 +105,12 @@ _BASES = {
 """Environment variables that move these folders of the home elsewhere."""
 OWN_SOCKET = "AGENT_LISTEN_SOCKET"
 TOKEN_FILE = "AGENT_LISTEN_TOKEN_FILE"
-"""Variables that the server adds to its own when it listens; nobody else need set them."""
+"""Variables with the paths of both, which a listening server adds to its own environment."""
 ENCLOSURE = "AGENT_ENCLOSURE"
 OPEN_IN_ENCLOSURE = "AGENT_OPEN_IN_ENCLOSURE"
-"""A folder in which several servers of one process have theirs, and which folders in it are this
-server's, separated by colons. The server adds them too; confined commands see nothing else there.
+"""Variables with the folder that holds those of several servers in one process, and with the
+folders in it that are this server's, separated by colons. A stage adds them; confined commands see
+nothing else in the enclosure.
 """
 _SECRET_VARIABLES = (
     TOKEN_FILE,
@@ -149,9 +148,9 @@ _SECRET_VARIABLES = (
 )
 """Variables that name files or folders of secrets, separated by colons if there are several."""
 SOCKETS = (".X11-unix", ".ICE-unix", "screens", "tmux-{user}")
-"""In the temporary folder: sockets of programs that could act outside the sandbox for a command.
+"""Folders in the temporary folder with sockets of programs that could act outside the sandbox.
 
-Only folders that are not removed: mounting on one that has just gone would fail.
+Only lasting folders: a mount on one that was just removed would fail.
 """
 RUN_KEPT = (
     "current-system",
@@ -165,16 +164,16 @@ RUN_KEPT = (
     "connman/resolv.conf",
     "netconfig/resolv.conf",
 )
-"""Visible in /run, which is otherwise hidden for its sockets: programs, and name servers.
+"""Paths that stay visible in /run, which is hidden for its sockets: programs, DNS configuration.
 
-Of name servers only the files: the services that write them have sockets beside them.
+Of the latter only files: the services that write them have sockets beside them.
 """
 _MAX_ENTRIES = 1000
-"""Entries of a folder in /run that are searched for sockets; programs put theirs near the top."""
+"""Maximum entries of a folder in /run searched for sockets; programs put theirs near the top."""
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a normalised path is that folder or below it."""
+    """Return whether a normalized path is the folder itself or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -189,9 +188,9 @@ def secrets_of(home: str) -> set[str]:
 
 
 def secrets_moved_by(environment: Mapping[str, str], homes: Iterable[str]) -> set[str]:
-    """Return the secrets that these variables move elsewhere, resolved, whether they exist or not.
+    """Return secrets at places that these variables name, resolved, whether they exist or not.
 
-    Without folders that are or contain a home: hiding one would hide everything.
+    Folders that are or contain a home are left out: hiding one would hide everything.
     """
     paths = [
         os.path.join(environment[variable], name.removeprefix(base))
@@ -201,7 +200,7 @@ def secrets_moved_by(environment: Mapping[str, str], homes: Iterable[str]) -> se
         if name.startswith(base)
     ]
     for variable in _SECRET_VARIABLES:
-        # A cache of Kerberos has its kind before it, with a colon too.
+        # KRB5CCNAME may be `FILE:path`, which a split at colons parses too.
         paths += environment.get(variable, "").split(os.pathsep)
     paths.append(f"/tmp/krb5cc_{os.getuid()}")
     excluded = {"/", "/tmp", *(os.path.realpath(home) for home in homes)}
@@ -214,7 +213,7 @@ def secrets_moved_by(environment: Mapping[str, str], homes: Iterable[str]) -> se
 
 
 def _resolve_all(paths: Iterable[str]) -> set[str]:
-    """Resolve many paths; fast if most do not exist and many are in the same folder."""
+    """Return the real paths; fast if most do not exist and many are in the same folder."""
     folders: dict[str, str] = {}
     resolved: set[str] = set()
     for path in paths:
@@ -227,7 +226,7 @@ def _resolve_all(paths: Iterable[str]) -> set[str]:
 
 
 def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
-    """Yield folders with sockets of programs outside the sandbox; /run is the first."""
+    """Yield existing folders with sockets of programs outside the sandbox, /run first."""
     for path in ("/run", "/var/run"):
         if os.path.isdir(path):
             yield os.path.realpath(path)
@@ -238,7 +237,7 @@ def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
 
 
 def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield sockets that the environment names: our own, ssh agent, tmux, the bus, Docker."""
+    """Yield existing sockets that variables name: our own and those of ssh-agent, tmux, ..."""
     bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
     paths = (
         environment.get(OWN_SOCKET, ""),
@@ -253,9 +252,10 @@ def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def socket_within(folder: str) -> str | None:
-    """Return a socket in a folder of /run or below it; None where none is found near the top.
+    """Return a socket in or below a folder of /run; None if none is found near the top.
 
-    A disk that is mounted there, as removable ones are, is like any other folder.
+    None also for a disk that is mounted there, as removable ones are. A path that cannot be read is
+    returned like a socket.
     """
     try:
         if os.stat(folder).st_dev not in _devices_of_run():
@@ -264,7 +264,7 @@ def socket_within(folder: str) -> str | None:
             if stat.S_ISSOCK(os.lstat(path).st_mode):
                 return path
     except OSError as error:
-        # A folder that cannot be searched is treated as if it had a socket: it stays hidden.
+        # A folder that cannot be searched may have a socket, so it stays hidden.
         return error.filename or folder
     return None
 
@@ -276,7 +276,7 @@ def _devices_of_run() -> set[int]:
 
 
 def _everything_in(folder: str) -> Iterator[str]:
-    """Yield the paths in a folder, those nearer to it first."""
+    """Yield all paths below a folder, level by level. Raises OSError."""
     level = [folder]
     while level:
         deeper: list[str] = []
@@ -290,7 +290,7 @@ def _everything_in(folder: str) -> Iterator[str]:
 
 
 def visible_in_run() -> Iterator[str]:
-    """Yield the paths in /run that stay visible."""
+    """Yield the existing paths of RUN_KEPT."""
     for name in RUN_KEPT:
         path = os.path.join("/run", name)
         if os.path.exists(path):
@@ -298,7 +298,7 @@ def visible_in_run() -> Iterator[str]:
 
 
 def own_code() -> set[str]:
-    """Return the resolved folders and files with this server's code, now or after a restart."""
+    """Return the resolved folders and files from which this server loads code, now or restarted."""
     paths = {sysconfig.get_path("stdlib"), sys.executable}
     for package in ("reference_server", "harness"):
         spec = find_spec(package)

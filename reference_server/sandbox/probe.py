@@ -1,7 +1,7 @@
-"""A probe of bubblewrap on this machine.
+"""Probe of whether bubblewrap works on this machine.
 
-A machine can have it and still not allow it: user namespaces may be off, or /proc may not be
-mountable inside another container.
+It may be installed and still not work: user namespaces may be off, or /proc may not be mountable
+inside another container.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from reference_server.sandbox.process import Command, run
 
 PLACES = "/usr/bin:/usr/local/bin:/bin"
-"""Searched before the server's PATH, which may name folders that others can write to."""
+"""Folders searched before the server's PATH, which may name folders that others can write to."""
 ADVICE = "install the package `bubblewrap`, or allow user namespaces"
 _BOUND = 10.0
 
@@ -21,13 +21,13 @@ class SandboxUnavailable(Exception):
 
 
 class Probe:
-    """The result, found once. If bubblewrap is missing, each call looks again."""
+    """Results of probes, one per set of options. A missing bubblewrap is looked for each time."""
 
     def __init__(self) -> None:
         self._tried: dict[tuple[str, ...], str | None] = {}
 
     def program(self) -> str:
-        """Return the path of bubblewrap. Raises SandboxUnavailable."""
+        """Return the path of bubblewrap. Raises SandboxUnavailable if it is not installed."""
         path = shutil.which("bwrap", path=f"{PLACES}:{os.environ.get('PATH', '')}")
         if path is None:
             raise SandboxUnavailable(f"no sandbox: bubblewrap (bwrap) was not found; {ADVICE}")

@@ -1,8 +1,8 @@
-"""Running one command: its output is streamed, and all its processes are gone afterwards.
+"""Run of one command: its output is streamed, and all its processes are gone afterwards.
 
-The process tree is held by the command's warden (`warden.py`); `output.py` decides what is kept of
-the output. A command is over when its main process has ended. Background processes that it leaves
-have `DRAIN_SECONDS` seconds to print something, and are then ended too.
+The command's warden (`warden.py`) holds the process tree; `output.py` limits the output. A command
+has ended when its main process has. Background processes that it leaves have `DRAIN_SECONDS` to
+print, and are then ended too.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from reference_server.sandbox.launcher import SHARED, Launcher, LaunchFailed
 from reference_server.sandbox.output import Output
 
 GRACE_SECONDS = 1.0
-"""Seconds between TERM and KILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 DRAIN_SECONDS = 0.25
-"""Seconds in which background processes may still print after the main process ended."""
+"""Seconds in which background processes may still print after the main process has ended."""
 KILL_REPORT_SECONDS = 10.0
-"""Seconds after a KILL in which the warden must report; only a stuck kernel call takes longer."""
+"""Seconds to wait for the warden's report after SIGKILL; only a stuck kernel call takes longer."""
 _READ = 256 * 1024
 _PIPE_SIZE = 1024 * 1024
 _END = b"T"
@@ -43,12 +43,12 @@ class Command:
     """A command to run. `argv` is not a shell's line; `cwd` is absolute.
 
     `env`: all of its variables; None means the server's own environment.
-    `wrapper`: goes in front of `argv` (a sandbox); the program of `argv` is still the one that is
-    looked up, and named in failures. Without `tty` standard input is empty; with it, standard
-    input, output and error are one terminal, and `Running.write` types into it. `timeout` and
-    `grace` are in seconds. `inputs`: bytes that the first process can read from further
-    descriptors, by their numbers. `mounts`: what the wrapper must have mounted, as pairs of a path
-    and its source; the wrapper waits until the warden has checked it (`sandbox.MOUNT_CHECK`).
+    `wrapper`: words in front of `argv` (a sandbox); the program of `argv` is looked up too, and
+    named in failures. Without `tty` standard input is empty; with it, standard input, output and
+    error are one terminal, and `Running.write` types into it. `timeout` and `grace` are in seconds.
+    `inputs`: bytes that the first process can read, by the number of the descriptor. `mounts`: the
+    wrapper's expected mounts, as pairs of a path and its source; the wrapper waits until the warden
+    has checked them (`sandbox.MOUNT_CHECK`).
     """
 
     argv: tuple[str, ...]
@@ -64,12 +64,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a command.
+    """Result of a command.
 
     `exit_code`: its own, or 128 + the number of the signal that ended it, as in shells; None if it
-    never started, and then `failure` is one sentence. `output` is what was passed to `on_output`,
-    joined; `cut_bytes` were printed and not kept. `timed_out`, `was_stopped`: the server ended it.
-    `surviving_pids`: ids of processes that even KILL did not end in time, in practice none.
+    never started or was lost, and then `failure` is one sentence. `output`: the joined pieces that
+    `on_output` got; `cut_bytes`: the number of bytes left out. `timed_out`, `was_stopped`: the
+    server ended it. `surviving_pids`: processes that SIGKILL did not end in time, usually none.
     """
 
     exit_code: int | None
@@ -87,9 +87,9 @@ class CannotStart(Exception):
 
 
 def find_program(command: Command) -> str:
-    """Return the path of the first program to execute: the wrapper's, or the command's own.
+    """Return the path of the program to execute: the wrapper's, or the command's own.
 
-    Raises CannotStart if it is clear now that the command cannot be started.
+    Raises CannotStart if the command is malformed, or its folder or a program is unusable.
     """
     env = os.environ if command.env is None else command.env
     texts = (*command.argv, *command.wrapper, command.cwd, *env, *env.values())
@@ -137,16 +137,16 @@ def _locate(program: str, cwd: str, path: str) -> str:
 async def run(command: Command, on_output: OnOutput, *, launcher: Launcher = SHARED) -> Finished:
     """Run a command to its end; never raises, whatever the command is or does.
 
-    Cancelling ends the whole process tree first; the result is then in `Running.finished`.
+    If cancelled, it ends the whole process tree first.
     """
     return await Running(command, launcher).run(on_output)
 
 
 class Running:
-    """One command. `run` it once; the other methods may be called from other tasks meanwhile.
+    """Run of one command. Call `run` once; other tasks may call the other methods meanwhile.
 
-    `finished` is set when `run` ends, even if it was cancelled. `pid` is that of the main process,
-    once it has started. An exception from `on_output` ends the command and is raised, in a group.
+    `finished` is set when `run` ends, even if cancelled. `pid` is the main process's, once it has
+    started. An exception from `on_output` ends the command and is raised in an exception group.
     """
 
     def __init__(self, command: Command, launcher: Launcher = SHARED) -> None:
@@ -171,13 +171,13 @@ class Running:
         return self._output.text
 
     def stop(self) -> None:
-        """End the command: TERM, the grace, KILL; `run` returns when everything is gone."""
+        """End the command by SIGTERM, after the grace by SIGKILL; `run` returns when it is gone."""
         self._stopped = True
         if self._account is not None:
             self._account.end()
 
     async def write(self, text: str) -> bool:
-        """Type into the terminal; False where the command has none, or has ended."""
+        """Type into the terminal; return False if the command has none or has ended."""
         data = text.encode("utf-8", "replace")
         while data:
             if not self.command.tty or self._source < 0:
@@ -194,7 +194,7 @@ class Running:
         return True
 
     async def run(self, on_output: OnOutput) -> Finished:
-        """Run it to its end."""
+        """Run the command to its end and return its result, also if it cannot be started."""
         self._began = time.monotonic()
         try:
             program = find_program(self.command)
@@ -210,14 +210,14 @@ class Running:
                 await self._clean_up()
 
     def _open(self) -> None:
-        """Hand the command's end of its output to a warden. Raises LaunchFailed, OSError."""
+        """Open the output and pass the command's end to a warden. Raises LaunchFailed, OSError."""
         if self.command.tty:
             source, sink = os.openpty()
             fcntl.ioctl(sink, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         else:
             source, sink = os.pipe()
             if hasattr(fcntl, "F_SETPIPE_SZ"):
-                # The pipes of one user have a common limit; a pipe of the default size will do.
+                # The pipes of one user share a limit; a pipe of the default size works too.
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(source, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         try:
@@ -249,14 +249,14 @@ class Running:
             account.end()
             with anyio.move_on_after(self.command.grace + KILL_REPORT_SECONDS):
                 await account.wait_until_gone()
-            # All output is in the pipe by now: read what is there, without waiting for more.
+            # All output is in the pipe by now: read it without waiting for more.
             self._last_call = True
             if self._reading is not None:
                 self._reading.cancel()
         return self._finish()
 
     async def _drain_background(self, account: "WardenReports") -> None:
-        """Let background processes print until they are silent or ended, or DRAIN is over."""
+        """Let background processes print until they close the output or end, or time is up."""
         with anyio.move_on_after(DRAIN_SECONDS):
             async with anyio.create_task_group() as tasks:
 
@@ -300,7 +300,7 @@ class Running:
                 if self._last_call:
                     return b""
             except OSError as error:
-                # When its last process has closed a terminal, reading gives an error, not an end.
+                # A terminal that its last process has closed gives an error, not an end of file.
                 if error.errno == errno.EIO:
                     return b""
                 raise
@@ -341,7 +341,7 @@ class Running:
 
 
 class WardenReports:
-    """The warden's reports on a command; each wait may be cancelled and repeated."""
+    """A warden's reports on its command; each wait may be cancelled and repeated."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -353,7 +353,7 @@ class WardenReports:
         self.finished = anyio.Event()
 
     async def request(self, program: str, command: Command) -> None:
-        """Tell the warden what to start."""
+        """Send the warden the command to start; a warden that has gone is ignored."""
         env = os.environ if command.env is None else command.env
         request = {
             "program": os.fsencode(program),
@@ -376,7 +376,7 @@ class WardenReports:
                     await anyio.wait_writable(self._control)
 
     async def wait_for_start(self) -> bool:
-        """Wait for its start; False where it did not start, and `failure` says why."""
+        """Wait for the command's start; return False, with `failure` set, if it did not start."""
         await self._read_until(lambda: self.pid is not None)
         return self.pid is not None
 
@@ -385,11 +385,11 @@ class WardenReports:
         await self._read_until(lambda: self.exit_code is not None)
 
     async def wait_until_gone(self) -> None:
-        """Wait until nothing of it is left."""
+        """Wait until no process of the command is left, or the warden has gone."""
         await self._read_until(lambda: False)
 
     def end(self) -> None:
-        """Have the warden end it: TERM, the grace, KILL."""
+        """Have the warden end the command: SIGTERM, the grace, SIGKILL."""
         with contextlib.suppress(OSError):
             self._control.send(_END)
 

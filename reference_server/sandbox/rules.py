@@ -1,20 +1,20 @@
-"""Lasting rules: commands that the client has allowed for good.
+"""Lasting rules: commands that the client has allowed permanently.
 
-They are in the file `rules/default.rules` of the home, one rule a line. `#` begins a comment.
+They are in the file `rules/default.rules` of the home, one rule per line. `#` begins a comment.
 
-    # made by acceptWithExecpolicyAmendment: this same command in this folder
+    # made by acceptWithExecpolicyAmendment: only this command in this folder
     allow exactly ["bash", "-c", "npm run build"] in "/home/me/project"
-    # the client said with which words a command must begin
+    # the client named the words with which a command must begin
     allow ["npm", "run"]
 
 A command is allowed if it is the one of an `exactly` rule; or if it consists of simple commands,
 joined by `|`, `&&`, `||` or `;`, each of which begins with the words of a rule. So `npm run build;
-rm x` is not allowed, nor is anything with a redirection or substitution. For programs that run what
-their arguments say (`RUNNERS`), a rule allows no words beyond its own. A line that is not a rule is
-logged and has no effect.
+rm x` is not allowed, nor is anything with a redirection or substitution. For programs that run
+their arguments (`RUNNERS`), a rule allows no words beyond its own. An invalid line is reported in
+`Rules.damaged_lines` and has no effect.
 
-A rule only spares the approval request: what it allows runs inside the sandbox, and no rule counts
-for a command that is to run outside. Source: session-protocol "Approval sequence",
+A rule only saves the approval request: an allowed command runs inside the sandbox, and no rule
+applies to a command that is to run outside. Source: session-protocol "Approval sequence",
 acceptWithExecpolicyAmendment.
 """
 
@@ -44,15 +44,15 @@ sudo su doas env nohup nice timeout xargs eval exec command builtin source time 
 python perl ruby node php lua osascript ssh busybox toybox find fd sed awk gawk mawk make tar vi vim
 """
 RUNNERS = SHELLS | frozenset(_RUN_WORDS.split())
-"""Programs that run what their arguments say: a rule allows them with no words beyond its own."""
+"""Programs that run their arguments: a rule allows them with no words beyond its own."""
 TOO_WIDE = RUNNERS | frozenset(
     ["git", "npm", "npx", "pnpm", "yarn", "pip", "docker", "podman", "rm"]
 )
-"""Programs that can do anything: a rule must have more than their name and options."""
+"""Programs that can do anything: a rule must have more words than their name and options."""
 FILE_LIMIT = 1 << 20
-"""Bytes of a file of rules; it is read before each command."""
+"""Maximum bytes of a rules file, which is read before each command."""
 RULE_LIMIT = 10_000
-"""Characters of one rule."""
+"""Maximum characters of one rule."""
 _VERSION = re.compile(r"[0-9.]+$")
 _NO_WORD = re.compile(r"-|[A-Za-z_]\w*=")
 _EXACT = re.compile(r"exactly (\[.*\]) in (\".*\")", re.DOTALL)
@@ -60,12 +60,12 @@ _WORD = "allow "
 
 
 class BadRule(ValueError):
-    """These words cannot be a rule; str() says why."""
+    """Words that cannot be a rule; str() says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """One command, all of its argv, in one folder."""
+    """An `exactly` rule: one argv in one folder."""
 
     argv: tuple[str, ...]
     folder: str
@@ -73,14 +73,14 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a file, and `file:line: reason` for each line that is not a valid rule."""
+    """Rules of a file; `damaged_lines`: `file:line: reason` for each invalid line."""
 
     prefixes: tuple[tuple[str, ...], ...] = ()
     exact: frozenset[Exact] = frozenset()
     damaged_lines: tuple[str, ...] = ()
 
     def allow(self, argv: Sequence[str], cwd: str, *, trusted_in: str | None = None) -> bool:
-        """Return whether lasting rules allow a command that is run in `cwd`.
+        """Return whether the rules allow a command that runs in `cwd`.
 
         With `trusted_in`, the working directory of the thread, the simple commands that no rule
         covers may be trusted ones instead (`trust.py`), even all of them.
@@ -103,7 +103,7 @@ class Rules:
         if command.redirects or command.assigns or not command.words or command.joiner not in JOINS:
             return False
         words = tuple(word.text for word in command.words)
-        # Whoever allowed the rule has not seen what a variable or pattern will stand for.
+        # The client that allowed the rule has not seen the value of a variable or pattern.
         if any(word.varies for word in command.words):
             return False
         if _name(words[0]) in RUNNERS:
@@ -112,7 +112,7 @@ class Rules:
 
 
 def check_prefix(words: object) -> tuple[str, ...]:
-    """Return the words of a rule that a client states. Raises BadRule."""
+    """Return the words of a client's prefix rule. Raises BadRule if they are no safe rule."""
     prefix = _words(words)
     name = _name(prefix[0])
     if name in TOO_WIDE and all(_NO_WORD.match(word) for word in prefix[1:]):
@@ -135,7 +135,7 @@ def _words(words: object) -> tuple[str, ...]:
 
 
 def _name(program: str) -> str:
-    """Strip folder and version from a program's name: `/usr/bin/python3.11` is `python`."""
+    """Return a program's name without folder and version: `/usr/bin/python3.11` is `python`."""
     name = PurePosixPath(program).name
     return _VERSION.sub("", name) or name
 
@@ -155,7 +155,7 @@ class RulesFile:
         self.path = home / name
 
     def read(self) -> Rules:
-        """Return the rules in the file now; never raises."""
+        """Return the rules that are in the file now. Never raises."""
         try:
             with open_for_reading(self.path) as file:
                 text = file.read(FILE_LIMIT).decode("utf-8", "replace")
@@ -181,7 +181,7 @@ class RulesFile:
         return Rules(tuple(prefixes), frozenset(exact), tuple(damaged))
 
     def add(self, words: Sequence[str]) -> None:
-        """Allow from now on what begins with these words. Raises BadRule, OSError.
+        """Add a rule that allows commands that begin with these words. Raises BadRule, OSError.
 
         The rule is on the disk when this returns, even if two servers add rules at once.
         """
@@ -189,7 +189,7 @@ class RulesFile:
         self._append(json.dumps(prefix, ensure_ascii=False))
 
     def add_exactly(self, argv: Sequence[str], folder: str) -> None:
-        """Allow from now on this same command in this folder. Raises BadRule, OSError."""
+        """Add a rule that allows only this command in this folder. Raises BadRule, OSError."""
         words = json.dumps(_words(list(argv)), ensure_ascii=False)
         self._append(f"exactly {words} in {json.dumps(folder, ensure_ascii=False)}")
 

@@ -1,8 +1,8 @@
-"""Enforcing a sandbox policy: the bubblewrap command line in front of a command's argv.
+"""Enforcement of a sandbox policy by a bubblewrap command line in front of a command's argv.
 
-`mounts.py` has the view of the file system, `places.py` the places that are hidden, `links.py` the
-check that no command has redirected a root, `probe.py` whether bubblewrap works here. Source:
-session-protocol "SandboxPolicy (object)".
+`mounts.py` has the mounts, `places.py` the hidden places, `links.py` the check that no command has
+redirected a root, `probe.py` the probe of bubblewrap. Source: session-protocol "SandboxPolicy
+(object)".
 
 | policy | files | network |
 |---|---|---|
@@ -13,26 +13,26 @@ session-protocol "SandboxPolicy (object)".
 
 Under readOnly and workspaceWrite, also:
 
-- the secrets in the user's home (`places.SECRETS`), also where the environment moves them, cannot
-  be read, nor the agent's own home except its skills; the `.git` of a root is read-only, and so is
-  the server's own code in a root;
+- the secrets in the user's home (`places.SECRETS`), also if the environment moves them, cannot be
+  read, nor the agent's own home except its skills; the `.git` of a root is read-only, and so is the
+  server's own code in a root;
 - a command starts only after the warden has checked that the mounts are those of the plan;
-- where several servers share a process, nothing of the others' folders (`places.ENCLOSURE`);
+- if several servers share a process, the folders of the others are hidden (`places.ENCLOSURE`);
 - sockets of programs outside (in /run; of X and tmux; those that the environment names) are hidden,
   and the variables that name them are removed;
-- processes outside are neither visible nor reachable; no capability is held, not even by root;
+- processes outside are neither visible nor reachable; there are no capabilities, not even of root;
 - the kernel's keyrings, and sockets that no network namespace confines, are refused (`seccomp.py`);
-- TMPDIR is a private folder in memory that lasts as long as the command; /tmp is read-only, so that
-  a program sees that writing there is denied.
+- TMPDIR is a private folder in memory that lasts as long as the command; /tmp is read-only, so
+  that a program that writes there gets an error.
 
 If a policy cannot be enforced (`SandboxUnavailable`), the command does not run.
 
 Patches and images, which the server itself writes and reads, follow the same plan (`view`).
 
-Not covered for commands (but for patches): a `.git`, or a place of secrets, that a command creates
-where there was none; a `.git` deeper inside a root; a root's `.git` that is a link, which can be
-replaced. Nor are sockets in other places than those named, nor, if the network is open, those in
-the abstract namespace.
+Not protected from commands, though from patches: a `.git`, or a place of secrets, that did not
+exist when the command started; a `.git` deeper inside a root; a root's `.git` that is a link, which
+can be replaced. Not hidden are sockets in other places and, if the network is open, those in the
+abstract namespace.
 """
 
 import os
@@ -75,9 +75,9 @@ MOUNT_CHECK = (
     ' exec "$@" 9>&-',
     "sh",
 )
-"""Goes before the command inside the sandbox: it waits until the warden has checked the mounts."""
+"""Words before the command inside the sandbox: wait until the warden has checked the mounts."""
 PRIVATE_TMP = "/dev/shm"
-"""Bubblewrap's own /dev is in memory and ends with the command."""
+"""TMPDIR of commands: bubblewrap's own /dev is in memory and ends with the command."""
 _OUTSIDE_VARIABLES = frozenset(
     {"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XDG_RUNTIME_DIR", "TMUX", "STY"}
 )
@@ -85,7 +85,7 @@ _ALWAYS = ("--die-with-parent", "--cap-drop", "ALL")
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _NO_NETWORK = "--unshare-net"
 _FILTER_AT = 200
-"""The descriptor at which bubblewrap reads the program of `seccomp.py`."""
+"""Descriptor from which bubblewrap reads the program of `seccomp.py`."""
 _DENIED = re.compile(r"Read-only file system|Operation not permitted|\b(?:EROFS|EPERM)\b")
 _FORBIDDEN = re.compile(r"Permission denied|\bEACCES\b")
 _NO_WAY_OUT = re.compile(
@@ -97,7 +97,7 @@ _NOT_EXECUTABLE = 126
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """A command under a policy: `wrapper`, `env`, `inputs`, `mounts` of its `Command`.
+    """Confinement of a command: the `wrapper`, `env`, `inputs` and `mounts` of its `Command`.
 
     `files` and `network`: whether this server restricts them. `notes`: parts of the policy that
     have no effect, for the log.
@@ -113,10 +113,10 @@ class Confinement:
 
 
 class Sandbox:
-    """The sandbox of one server: `home` is the agent's own, `user_home` the user's.
+    """Sandbox of one server: `home` is the agent's own, `user_home` the user's.
 
-    `environment` is the server's: it names sockets of other programs, which are hidden, even though
-    commands are not given the variables.
+    `environment` is the server's: it names sockets of other programs, which are hidden although
+    commands do not get the variables.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Sandbox:
         self._probe = probe or Probe()
         self._environment = os.environ if environment is None else environment
         self._filter = _filter()
-        # Never removed from here again, even if a command removes the link that led to it.
+        # Nothing is removed from these sets, even if a command removes the link that led there.
         self._secrets: set[str] = set()
         self._sockets: set[str] = set()
         self._known = KnownRoots()
@@ -153,11 +153,11 @@ class Sandbox:
         tty: bool = False,
         network: bool = False,
     ) -> Confinement:
-        """Return how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
+        """Return the confinement of a command in `cwd` under a policy. Raises SandboxUnavailable.
 
         `workspace` is the thread's working directory, the first root of workspaceWrite. It must
         never be a folder that the model chose; `cwd` may be one. `network`: the client lets this
-        command reach the network, although the policy does not.
+        command reach the network even if the policy does not.
         """
         match policy:
             case DangerFullAccess():
@@ -172,9 +172,9 @@ class Sandbox:
                 return await self._confine_to(roots, reach, workspace, cwd, env, tty)
 
     def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
-        """Return the plan of a policy for the server itself: patches, images. Raises Refused.
+        """Return a policy's plan, to check the server's own access for patches and images.
 
-        None if the policy does not restrict files.
+        None if the policy does not restrict files. Raises Refused, ValueError.
         """
         match policy:
             case DangerFullAccess() | ExternalSandbox():
@@ -189,7 +189,7 @@ class Sandbox:
     async def _external(
         self, policy: ExternalSandbox, env: Mapping[str, str], tty: bool
     ) -> Confinement:
-        # The document shows only this value, so no other opens the network.
+        # The specification shows only this value, so no other opens the network.
         if policy.network_access == "enabled":
             return Confinement((), env)
         options = (
@@ -306,7 +306,7 @@ class Sandbox:
         return self._environment.get(OPEN_IN_ENCLOSURE, "").split(os.pathsep)
 
     def _links_to_home(self, home: Path) -> list[str]:
-        """Return the links that lead to the agent's home, which the next server will follow."""
+        """Return the links in the path to the agent's home, which the next server will follow."""
         configured = self._environment.get("AGENT_HOME")
         usual = (
             [configured]
@@ -319,7 +319,7 @@ class Sandbox:
 
 
 def _check_cwd(plan: Plan, cwd: str) -> None:
-    """Check that the working directory is visible to the command. Raises Refused."""
+    """Raise Refused if the working directory is hidden from commands."""
     hider = plan.hides(resolve_links(cwd))
     if hider is not None:
         raise Refused(f"the folder {cwd} lies in {hider}, which commands cannot see")
@@ -349,14 +349,14 @@ def _refuse_sockets(folder: str, places: Sequence[str]) -> None:
 
 
 def _filter() -> dict[int, bytes]:
-    """Return the program of `seccomp.py` by its descriptor; empty on other architectures."""
+    """Return the program of `seccomp.py` by its descriptor; {} on other architectures."""
     filter_program = seccomp_program()
     return {_FILTER_AT: filter_program} if filter_program else {}
 
 
 def _session(tty: bool) -> tuple[str, ...]:
-    # A new session cannot type into the server's terminal. With `tty` the command has a session
-    # and a terminal of its own already, and needs to keep them.
+    # A new session cannot type into the server's terminal. With `tty` the command already has its
+    # own session and terminal, and must keep them.
     return () if tty else ("--new-session",)
 
 
@@ -370,15 +370,13 @@ def _home_of_account() -> Path | None:
 def looks_denied(
     finished: Finished, confinement: Confinement, *, forbidden_files: bool = True
 ) -> bool:
-    """Return whether the sandbox seems to have stopped a command, so that asking to run it outside
-    helps.
+    """Return whether the sandbox seems to have stopped a command, so that it may work outside.
 
-    A guess from what it printed: it failed by itself (the server did not stop it), and printed the
-    kernel's message for a read-only file system, a forbidden file or operation, or, without
-    network, for an unreachable network or an unknown host. Not counted: status 126 (a file that is
-    not executable is not so outside either), "Connection refused" (which a server that is down
-    gives too), messages in other languages than English. Without `forbidden_files` a forbidden file
-    does not count either.
+    A guess from its output: it failed, was not ended by the server, and printed the kernel's
+    message for a read-only file system, a forbidden file or operation, or, without network, for an
+    unreachable network or an unknown host. Not counted: status 126 (a file that is not executable
+    is not so outside either), "Connection refused" (which a server that is down gives too),
+    messages in other languages than English; without `forbidden_files`, a forbidden file.
     """
     if not finished.exit_code or finished.timed_out or finished.was_stopped:
         return False
@@ -391,7 +389,7 @@ def looks_denied(
 
 
 def sandbox_failure(finished: Finished, confinement: Confinement) -> str | None:
-    """Return why bubblewrap itself failed, so that the command never ran; None if it ran."""
+    """Return bubblewrap's error if it failed, so that the command never ran; None if it ran."""
     output = finished.output
     if confinement.wrapper and finished.exit_code == 1 and output.startswith("bwrap: "):
         return output.splitlines()[0]

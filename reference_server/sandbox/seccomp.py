@@ -1,14 +1,14 @@
-"""System calls that a confined command may not make: a program for bubblewrap's `--seccomp`.
+"""Filter of system calls for confined commands: a program for bubblewrap's `--seccomp`.
 
 Namespaces confine files, processes and the network, but not these:
 
 - **keyrings** (keyctl, add_key, request_key): the keys of the user who runs the server;
 - **sockets of other families** than Unix, Internet and netlink, such as AF_VSOCK, which reaches
-  the host of a virtual machine from every network namespace; io_uring can make sockets too, past
-  this program, and is refused;
-- **calls of another architecture** (32 bit programs, x32), whose numbers are others.
+  the host of a virtual machine from every network namespace; io_uring, which can make sockets
+  without this filter, is refused;
+- **calls of another architecture** (32 bit programs, x32), which have other numbers.
 
-All fail with an errno that programs take for "this kernel does not have it".
+All fail with an errno that means "this kernel does not have it" to programs.
 """
 
 import errno
@@ -24,21 +24,22 @@ _RETURN = 0x06  # BPF_RET | BPF_K
 _ALLOW = 0x7FFF0000  # SECCOMP_RET_ALLOW
 _ERRNO = 0x00050000  # SECCOMP_RET_ERRNO
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-"""Offsets in struct seccomp_data; of an argument its lower half: all of these are little-endian."""
+"""Offsets in struct seccomp_data; that of the argument's lower half: these machines are
+little-endian."""
 _X32 = 0x40000000
 FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
-"""Of sockets: those that a network namespace confines."""
+"""Socket families that a network namespace confines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The numbers of one architecture, from Linux's audit.h and unistd.h."""
+    """Numbers of one architecture, from Linux's audit.h and unistd.h."""
 
     audit: int
     socket: int
     socketpair: int
     refused_calls: tuple[int, ...]
-    """keyctl, add_key, request_key, io_uring_setup."""
+    """The numbers of keyctl, add_key, request_key, io_uring_setup."""
     x32: bool = False
 
 
@@ -51,7 +52,7 @@ _Instruction = tuple[int, int, int, int]
 
 
 def program(machine: str | None = None) -> bytes | None:
-    """Return the program for this machine, or for one by its name; None where none is known."""
+    """Return the program for `machine`, by default this one; None for an unknown architecture."""
     numbers = MACHINES.get(machine or platform.machine())
     return (
         None
@@ -72,7 +73,7 @@ def _instructions(machine: Machine) -> Sequence[_Instruction]:
         instructions += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, absent)]
     for number in machine.refused_calls:
         instructions += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, absent)]
-    # A jump counts the instructions that it skips: any call but socket(pair) is allowed at once.
+    # A jump counts the instructions that it skips. Any call except socket(pair) is allowed here.
     instructions += [
         (_EQUAL, 2, 0, machine.socket),
         (_EQUAL, 1, 0, machine.socketpair),

@@ -1,8 +1,8 @@
-"""Parsing shell text into simple commands, and what joins them.
+"""Parser of shell text into simple commands and the operators that join them.
 
 Only plain text is parsed; nothing is expanded or run. Anything more than simple commands
 (substitutions, here-documents, subshells, loops, functions) is `NotSimple`, and so is a list that
-is too long, or text in doubt: what is parsed here means the same to every common shell.
+is too long, or ambiguous text: parsed text means the same to every common shell.
 """
 
 import re
@@ -25,20 +25,20 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
 _ESCAPABLE = ("$", "`", '"', "\\", "\n")
 _EXPANDING = "*?[]{}"
 MAX_WORD_BYTES = 128 * 1024 - 1
-"""Bytes of one word of a process on Linux (MAX_ARG_STRLEN, without the NUL at its end)."""
+"""Maximum bytes of a process's argument on Linux (MAX_ARG_STRLEN, without the NUL at its end)."""
 MAX_COMMANDS = 200
-"""Simple commands in one text: the checks compare each with all others."""
+"""Maximum simple commands in one text: the checks compare each with all others."""
 
 
 class NotSimple(ValueError):
-    """The text is more than simple commands, or is incomplete; str() says what was found."""
+    """The text is more than simple commands, or incomplete; str() names the offending part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word, as the program gets it if nothing in it is expanded.
+    """A word, as the program gets it if nothing in it is expanded.
 
-    `varies`: the shell will replace a variable, a pattern or a tilde in it, by what is not known.
+    `varies`: the shell may expand a variable, a pattern or a tilde in it to an unknown text.
     """
 
     text: str
@@ -47,10 +47,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """One simple command. `then` is what joins it to the next: `|`, `&&`, `||`, `;`, `&` or "".
+    """A simple command. `joiner` is the operator after it: `|`, `&&`, `||`, `;`, `&` or "".
 
-    `redirects` are its redirections as pairs of operator and target; `assigns`: it is preceded by
-    assignments; `source` is its text.
+    `redirects` are its redirections as pairs of operator and target; `assigns`: assignments precede
+    it; `source` is its text.
     """
 
     words: tuple[Word, ...]
@@ -61,7 +61,7 @@ class SimpleCommand:
 
 
 class _Reader:
-    """Reads one text from front to back."""
+    """Parser of one text; `position` is the offset of the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -107,7 +107,9 @@ class _Reader:
         return "|" if match[0] == "|&" else match[0]
 
     def _words(self) -> tuple[list[tuple[Word, bool]], list[tuple[str, Word]]]:
-        """Return words up to an operator, each with whether it is a leading assignment."""
+        """Return the words up to an operator, each with True for a leading assignment, and the
+        redirections.
+        """
         words: list[tuple[Word, bool]] = []
         redirects: list[tuple[str, Word]] = []
         leading = True
@@ -171,7 +173,8 @@ class _Reader:
                 parts.append(self._variable())
                 varies = True
             else:
-                # A tilde counts where a word or a part of a path list begins; zsh takes =name too.
+                # A tilde expands at the start of a word or of an entry of a path list; zsh also
+                # expands =name.
                 first = self.position == start
                 tilde = char == "~" and (first or self.text[self.position - 1] in ":=")
                 varies = varies or char in _EXPANDING or tilde or (char == "=" and first)
@@ -232,14 +235,14 @@ class _Reader:
 
 
 def simple_commands(text: str) -> list[SimpleCommand]:
-    """Return the simple commands of a shell text. Raises NotSimple."""
+    """Return the simple commands of a shell text. Raises NotSimple if it has anything else."""
     if "\0" in text:
         raise NotSimple("a NUL character")
     return _Reader(text).commands()
 
 
 def is_too_long(word: str) -> bool:
-    """Return whether no process can be given this word."""
+    """Return whether a word is too long for an argument of a process."""
     return len(word) > MAX_WORD_BYTES or len(word.encode("utf-8", "replace")) > MAX_WORD_BYTES
 
 

@@ -1,4 +1,4 @@
-"""Trusted commands: those that can only read, which approval policy `untrusted` runs unasked.
+"""Trusted commands: they can only read, so approval policy `untrusted` runs them without asking.
 
 A command is trusted if it consists of simple commands joined by `|`, `&&`, `||` or `;`, each of a
 program below, and of nothing else: no redirection, substitution, variable, assignment or background
@@ -40,11 +40,11 @@ ALWAYS = frozenset(_ALWAYS.split())
 """Programs that only read, whatever their options."""
 _FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
 JOINS = frozenset({"", "|", "&&", "||", ";"})
-"""Operators that may join commands; not `&`, which leaves one running."""
+"""Operators that may join commands; not `&`, which leaves a command running."""
 _FIND_ACTS = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from")
 _LINES = re.compile(r"(?:[0-9]+|[0-9]+,(?:[0-9]+|\$))p")
 _COUNTS = re.compile(r"%[^%A-Za-z]*[hlqLjzt]*n")
-"""`%n` of printf: the next word names a variable."""
+"""A `%n` of printf, which stores a count in the variable that the next word names."""
 _GIT_READS = frozenset({"status", "log", "diff", "show", "rev-parse", "ls-files", "blame"})
 _GIT_LISTS = frozenset(
     {"-a", "-r", "-v", "-vv", "--all", "--list", "--remotes", "--show-current", "--verbose"}
@@ -60,9 +60,9 @@ def program_name(program: str) -> str | None:
 
 
 def only_reads(command: SimpleCommand, among: Sequence[SimpleCommand], *, at_home: bool) -> bool:
-    """Return whether the table trusts one simple command; `among`: all that it is run with.
+    """Return whether the table trusts a simple command; `among`: all commands of its text.
 
-    `at_home`: it is run in the working directory of its thread.
+    `at_home`: it runs in the working directory of its thread.
     """
     if command.redirects or command.assigns or not command.words or command.joiner not in JOINS:
         return False
@@ -74,7 +74,7 @@ def only_reads(command: SimpleCommand, among: Sequence[SimpleCommand], *, at_hom
         return True
     changes_folder = any(one.words and one.words[0].text == "cd" for one in among)
     if name == "git" and (changes_folder or not at_home):
-        # Git obeys the configuration of the repository that it is run in, which can name programs.
+        # Git obeys the configuration of the repository that it runs in, which can name programs.
         return False
     check = _CHECKS.get(name)
     if check is None or any(word.varies for word in arguments):
@@ -83,9 +83,7 @@ def only_reads(command: SimpleCommand, among: Sequence[SimpleCommand], *, at_hom
 
 
 def _without(arguments: list[str], short: str = "", *long: str) -> bool:
-    """Return whether none of these options is given, in a cluster of short ones or abbreviated
-    either.
-    """
+    """Return whether the arguments have none of these options, clustered or abbreviated."""
     for argument in arguments:
         if argument.startswith("--"):
             given = argument.partition("=")[0]
@@ -110,7 +108,7 @@ def _sort(arguments: list[str]) -> bool:
 
 
 def _uniq(arguments: list[str]) -> bool:
-    # The value of an option counts as a file here, which is on the safe side; so does all after --.
+    # To be safe, the value of an option counts as a file; everything after -- is one.
     end = [*arguments, "--"].index("--")
     files = [one for one in arguments[:end] if not one.startswith("-") or one == "-"]
     return len(files) + len(arguments[end + 1 :]) <= 1
@@ -152,9 +150,9 @@ _CHECKS: dict[str, Callable[[list[str]], bool]] = {
     "sort": _sort,
     "tree": lambda arguments: _without(arguments, "oRH", "--output"),
     "uniq": _uniq,
-    # The printf of bash can set a variable, which matters for the rest of the same text.
+    # The printf of bash can set a variable, which affects later commands of the same text.
     "printf": lambda arguments: (
         _without(arguments, "v") and not any(map(_COUNTS.search, arguments))
     ),
 }
-"""Checks of a program's arguments, of which none may hold a variable or pattern."""
+"""Checks of arguments by program; the arguments hold no variable or pattern."""

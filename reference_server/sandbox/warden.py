@@ -1,22 +1,22 @@
-"""A stand-alone program: holds the process tree of each command, and ends all of it.
+"""Stand-alone program that holds the process tree of each command, and ends all of it.
 
 It imports the standard library only, since it runs in a bare interpreter (`python -I -S`), and is
 never imported by the server. It has two roles:
 
 - the **launcher** is started once by the server (`launcher.py`) and forks a warden per command, so
   that starting a command neither forks the large server nor starts an interpreter;
-- a **warden** starts one command in a session of its own and is the reaper of everything below it
-  (Linux: PR_SET_CHILD_SUBREAPER). A process that leaves the group or the session, or forks twice,
-  becomes the warden's child, not init's. So the kernel itself shows when the tree is gone: the
-  warden has no child any more. When the server ends, even by KILL, its sockets close, and each
-  warden ends its command.
+- a **warden** starts one command in a new session and reaps everything below it (Linux:
+  PR_SET_CHILD_SUBREAPER). A process that leaves the group or the session, or forks twice, becomes
+  the warden's child, not init's. So the kernel itself shows when the tree is gone: the warden has
+  no child left. When the server ends, even by SIGKILL, its sockets close, and each warden ends its
+  command.
 
 The channel to the launcher carries one byte and two descriptors per command: the warden's control
-socket and the command's output; or four, for a program that is spoken with: also its input and its
-standard error. On the control socket the server sends a length (4 bytes, big
-endian) and a marshalled dict (`REQUEST`), later `END_BYTE`; the warden answers in lines:
-`failed STEP ERRNO`, `started PID`, `exited STATUS` (negative: by that signal), `gone [PID…]`
-(what could not be ended within `KILL_BOUND`).
+socket and the command's output; or four, for a program with piped input: also its input and its
+standard error. On the control socket the server sends a length (4 bytes, big endian) and a
+marshalled dict (`REQUEST`), later `END_BYTE`; the warden answers in lines: `failed STEP ERRNO`,
+`started PID`, `exited STATUS` (negative: ended by that signal), `gone [PID…]` (processes that did
+not end within `KILL_BOUND`).
 
 On systems without a subreaper (macOS) the tree is the command's process group, which is best
 effort: processes that left the group are not found.
@@ -41,13 +41,13 @@ REQUEST = ("program", "argv", "cwd", "env", "tty", "wrapped", "grace", "inputs",
 """Keys of a request. Texts are bytes; `program` is a path, found by the server; `grace` is in
 seconds; `inputs` are bytes, by the number of the descriptor from which the first process reads.
 
-`wrapped`: the first process is a sandbox around the command. TERM would end it, and with it all
-inside at once; so TERM goes to the processes inside, and the sandbox ends after them.
+`wrapped`: the first process is a sandbox around the command. SIGTERM would end it, and with it at
+once all inside; so SIGTERM goes to the processes inside, and the sandbox ends after them.
 
-`mounts`: what the sandbox must have mounted, as pairs of a path and its source (empty: a folder in
+`mounts`: the sandbox's expected mounts, as pairs of a path and its source (empty: a folder in
 memory). The sandbox resolves the paths itself, and another command may have made a link meanwhile.
 So its first process writes a byte to descriptor `WAITING` and reads a line from it: "." if the
-mounts are right, else the reason why it must not go on.
+mounts are right, else the reason why it must end.
 """
 WAITING = 9
 END_BYTE = b"T"
@@ -72,9 +72,9 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _leave_keyring() -> None:
-    """Give this process a keyring of its own: the server's has keys that are not for commands.
+    """Give this process a new keyring: the server's has keys that are not for commands.
 
-    On a kernel without keyrings there is nothing to do.
+    Does nothing on a kernel without keyrings.
     """
     number = _KEYCTL.get(os.uname().machine) if _LINUX else None
     if number is not None:
@@ -82,16 +82,16 @@ def _leave_keyring() -> None:
 
 
 def _leave_mounts() -> None:
-    """Keep mounts that are made later from appearing in the sandbox, where they would be writable.
+    """Keep later mounts from appearing in the sandbox, where they would be writable.
 
-    Only root may do so; for an ordinary user nothing changes.
+    Works only for root; for an ordinary user nothing changes.
     """
     if _LINUX and _LIBC.unshare(_CLONE_NEWNS) == 0:
         _LIBC.mount(b"none", b"/", None, _MS_PRIVATE_AND_BELOW, None)
 
 
 class _Mounts:
-    """The mounts of a process by their ids: (device, path on it, file system)."""
+    """Mounts of a process by id: (device, path on it, type of file system)."""
 
     def __init__(self, process: str) -> None:
         self._root = b"" if process == "self" else f"/proc/{process}/root".encode()
@@ -105,9 +105,9 @@ class _Mounts:
                 self._points[words[0]] = words[4]
 
     def at(self, path: bytes) -> tuple[bytes, bytes, bytes]:
-        """Return the device at a path, the path on it, and the kind of file system.
+        """Return the device at a path, the path on it, and the type of file system.
 
-        Raises OSError, also if the path contains a link.
+        Raises OSError, also if the path contains a link or, in another process, is no mount point.
         """
         descriptor = os.open(self._root + path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -128,7 +128,7 @@ class _Mounts:
 
     @staticmethod
     def fault(pid: int, mounts: list[tuple[bytes, bytes]]) -> bytes:
-        """Say how the mounts that a process sees differ from these; empty if they do not."""
+        """Return how the mounts that a process sees differ from these, b"" if they do not."""
         path = b"/"
         try:
             inside, outside = _Mounts(str(pid)), _Mounts("self")
@@ -149,14 +149,14 @@ class _Mounts:
 
 
 def _escape(path: bytes) -> bytes:
-    """Write a path as the kernel's tables of mounts do."""
+    """Return a path as the kernel writes it in its tables of mounts."""
     for character in b"\\ \t\n":
         path = path.replace(b"%c" % character, b"\\%03o" % character)
     return path
 
 
 def _provide(inputs: dict[int, bytes]) -> None:
-    """Make each of these descriptors a file in memory, to be read from its beginning.
+    """Make each of these descriptors a file in memory with the bytes, at its beginning.
 
     The numbers are high, so that none is in use.
     """
@@ -174,7 +174,7 @@ def _on_child(*_: object) -> None:
 
 
 def _parents() -> dict[int, int]:
-    """Return the parent of every living process."""
+    """Return the parent's id by the id of every living process. Raises OSError without /proc."""
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -190,7 +190,7 @@ def _parents() -> dict[int, int]:
 
 
 def below(ancestor: int, spared: frozenset[int] = frozenset()) -> list[int]:
-    """Return the living descendants of a process, without those `spared` and their own descendants.
+    """Return the living descendants of a process, without those `spared` and their descendants.
 
     Empty if there is no /proc.
     """
@@ -226,7 +226,7 @@ def _send_group(group: int, number: int) -> bool:
 
 
 def kill_below(ancestor: int, spared: frozenset[int] = frozenset()) -> None:
-    """Stop every descendant until none runs, so that none can fork any more; then kill them all."""
+    """Kill all descendants; SIGSTOP comes first, until none runs that could still fork."""
     stopped: set[int] = set()
     while new := set(below(ancestor, spared)) - stopped:
         for pid in new:
@@ -237,7 +237,7 @@ def kill_below(ancestor: int, spared: frozenset[int] = frozenset()) -> None:
 
 
 class Warden:
-    """One command from its start until nothing of it is left."""
+    """Warden of one command, from its start until none of its processes is left."""
 
     def __init__(self, control: socket.socket, request: dict[str, object]) -> None:
         self._control = control
@@ -249,7 +249,7 @@ class Warden:
         self._waiting: socket.socket | None = None
 
     def run(self, streams: tuple[int, ...]) -> None:
-        """Start it, follow it, end it; the module's docstring has its account and its streams."""
+        """Start the command, report on it, end it; the module docstring has reports and streams."""
         wake, waker = os.pipe()
         for end in (wake, waker):
             os.set_blocking(end, False)
@@ -277,7 +277,7 @@ class Warden:
         self._follow(wake)
 
     def _say(self, line: str) -> None:
-        # The server may have ended: then nobody reads this, but the tree must still be ended.
+        # The server may have ended and read nothing; the tree must still be ended.
         with contextlib.suppress(OSError):
             self._control.sendall(line.encode() + b"\n")
 
@@ -312,10 +312,10 @@ class Warden:
                 self._terminate()
 
     def _look_at_mounts(self, waiting: socket.socket) -> None:
-        """Tell the first process in the sandbox whether it may become the command."""
+        """Check the mounts and answer the first process in the sandbox, which waits to go on."""
         with waiting, contextlib.suppress(OSError):
             byte, ancillary, _, _ = waiting.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
-            # Without a byte it has ended: the sandbox could not be made.
+            # Without a byte it has ended, since the sandbox could not be made.
             if byte and ancillary:
                 pid: int = _CREDENTIALS.unpack(ancillary[0][2])[0]
                 fault = _Mounts.fault(pid, self._request["mounts"])  # type: ignore[arg-type]
@@ -323,7 +323,7 @@ class Warden:
         self._waiting = None
 
     def _poll_timeout(self, now: float, killing: bool) -> float | None:
-        """Return milliseconds until the warden must act by itself; None: not before an event."""
+        """Return the milliseconds until the warden must act; None to wait for an event."""
         if not self._ending:
             return None
         if killing or not _LINUX:
@@ -331,7 +331,7 @@ class Warden:
         return max(0.0, self._deadline - now) * 1000
 
     def _reap(self) -> bool:
-        """Collect ended processes and report them; True when nothing of the tree is left."""
+        """Reap ended processes and report them; return True if none of the tree is left."""
         messages: list[str] = []
         try:
             while True:
@@ -373,7 +373,7 @@ def _exec_command(
     failing: int,
     waiting: socket.socket | None,
 ) -> None:
-    """Become the command, in the child; on failure, write the step and the errno."""
+    """Become the command, in the child; on failure, write step and errno to `failing` and exit."""
     argv: list[bytes] = request["argv"]  # type: ignore[assignment]
     output, step = streams[0], "start"
     try:
@@ -416,7 +416,7 @@ def _read_exactly(source: socket.socket, size: int) -> bytes:
         parts.append(part)
         size -= len(part)
     if size:
-        os._exit(0)  # The server went away in the middle of its request: nothing was started.
+        os._exit(0)  # The server has gone in the middle of its request: nothing was started.
     return b"".join(parts)
 
 
@@ -430,7 +430,7 @@ def _guard(control_fd: int, *streams: int) -> None:
 
 
 class Launcher:
-    """Forks a warden per command, and ends the processes of a killed warden."""
+    """Launcher, which forks a warden per command and ends the processes of a killed warden."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
@@ -465,7 +465,7 @@ class Launcher:
         try:
             pid = os.fork()
         except OSError:
-            pid = -1  # The server sees its control socket close without a word.
+            pid = -1  # The server sees its control socket close without a report.
         if pid == 0:
             self._channel.close()
             status = 1
@@ -489,12 +489,12 @@ class Launcher:
                 failed = failed or status != 0
                 self._wardens.discard(pid)
         if failed:
-            # A command killed its warden: what was below it is a child of this process now.
+            # A command killed its warden, whose children are this process's now.
             kill_below(os.getpid(), frozenset(self._wardens))
 
 
 if __name__ == "__main__":
-    # What is never collected is not touched, and pages that are not touched stay shared.
+    # The garbage collector writes to objects; memory pages without writes stay shared after a fork.
     gc.disable()
     gc.freeze()
     Launcher(socket.socket(fileno=int(sys.argv[1]))).serve()

@@ -1,1 +1,1 @@
-"""Loaded threads: their status, their settings, their subscribers."""
+"""Loaded threads: their status, settings and subscribers."""

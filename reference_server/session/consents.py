@@ -37,7 +37,7 @@ class Consents:
     def has_command(
         self, under: SandboxPolicy, argv: tuple[str, ...], cwd: str, *, outside: bool
     ) -> bool:
-        """Return whether this very command was accepted under this policy."""
+        """Return whether a command with this argv, cwd and place was accepted under this policy."""
         return (under.encode(), argv, cwd, outside) in self._commands
 
     def has_question(
@@ -47,7 +47,7 @@ class Consents:
         return reason in self._commands.get((under.encode(), argv, cwd, False), ())
 
     def accept_files(self, under: SandboxPolicy, paths: Iterable[str]) -> None:
-        """Remember the files of a change."""
+        """Remember the files of an accepted change."""
         self._files.update((under.encode(), path) for path in paths)
 
     def has_files(self, under: SandboxPolicy, paths: Iterable[str]) -> bool:

@@ -1,9 +1,9 @@
-"""Copying a thread, for a fork.
+"""Copying of a thread, for a fork.
 
-Which records it has lives in `rollout.copy`. Source: session-protocol "thread/fork" ("copied
-history"). Not shown there: an active turn is copied as far as it is complete, interrupted; turns
-get new ids, items keep theirs; the name stays with the original; the settings, and being ephemeral,
-do not.
+`rollout.copy` chooses the records. Source: session-protocol "thread/fork" ("copied history"). Not
+shown there, so decided here: the completed items of an active turn are copied, and the copy of the
+turn is interrupted; turns get new ids, items keep theirs; settings and ephemerality are copied, the
+name is not.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ from reference_server.session.thread import Clock, LoadedThread
 
 
 class Forks:
-    """Copies the threads of one server."""
+    """Maker of copies of one server's threads."""
 
     def __init__(
         self, threads: Threads, ids: IdAllocator, rollouts: RolloutStore, clock: Clock
@@ -35,9 +35,9 @@ class Forks:
         self._clock = clock
 
     async def fork(self, thread_id: str, source: str) -> tuple[LoadedThread, list[Turn]]:
-        """Load a copy of a thread and return it and its turns. Raises Refusal, OSError.
+        """Make a copy of a thread, load it, and return it and its turns. Raises Refusal, OSError.
 
-        `source`: the kind of client that it is made for.
+        `source`: the kind of client that the copy is made for.
         """
         loaded = self._threads.find_loaded(thread_id)
         original = await self._original(thread_id, loaded)
@@ -45,7 +45,7 @@ class Forks:
             raise unreadable(thread_id, UnreadableRollout("it does not begin with a thread record"))
         original.rename(await self._ids.new_turn_ids(len(original.turns)))
         new_id = await self._ids.new_thread_id()
-        # Those of a loaded thread may have changed since its last turn.
+        # The settings of a loaded thread may have changed since its last turn.
         settings = original.first.settings if loaded is None else loaded.settings
         tools = original.first.tools or []
         first = first_record(self._clock(), new_id, source, settings, tools)

@@ -1,8 +1,8 @@
 """Reading threads from their rollouts, loaded or not.
 
-A loaded thread goes on while it is read, and its client must get every later notification exactly
-once. So most of a loaded thread's rollout is read in a worker thread, and the records that were
-added meanwhile at the moment of the answer, without letting the turn go on in between.
+A loaded thread runs on while it is read, and its client must get every later notification exactly
+once. So most of a loaded thread's rollout is read in a worker thread; the records that were added
+meanwhile are read with the answer, and the turn cannot continue in between.
 """
 
 from pathlib import Path
@@ -19,12 +19,12 @@ from reference_server.rollout.reader import RolloutReader
 from reference_server.session.thread import LoadedThread
 
 READ_AT_ONCE = 64 * 1024
-"""Bytes that are read while nothing else runs: about a millisecond."""
+"""Bytes that may be read on the event loop: about a millisecond."""
 _MAX_ROUNDS = 8
 
 
 class LiveReading:
-    """The rollout of a loaded thread: first `prepare`, then, as the answer is written, `turns`."""
+    """A reading of a loaded thread's rollout: `prepare` first, then `turns` with the answer."""
 
     def __init__(self, thread: LoadedThread) -> None:
         self._thread = thread
@@ -32,7 +32,7 @@ class LiveReading:
         self._reader = None if path is None else RolloutReader(path)
 
     async def prepare(self) -> None:
-        """Read the rollout, which may grow meanwhile. Raises Refusal."""
+        """Read most of the rollout, which may grow meanwhile. Raises Refusal if unreadable."""
         if self._reader is None:
             return
         # After the last round the rest is read at once, however long it is: the answer must come.
@@ -41,7 +41,7 @@ class LiveReading:
                 return
 
     def stored_thread(self) -> StoredThread:
-        """Return the thread as recorded at this moment. Raises Refusal."""
+        """Return the thread as recorded at this moment. Raises Refusal if unreadable."""
         if self._reader is None:
             return fold(self._thread.recorder.records() or [])
         try:
@@ -51,7 +51,7 @@ class LiveReading:
             raise unreadable(self._thread.id, error) from error
 
     def turns(self, *, with_open_items: bool = False) -> list[Turn]:
-        """Return the turns as they are at this moment. Raises Refusal.
+        """Return the turns as they are at this moment. Raises Refusal if unreadable.
 
         `with_open_items`: also the items of the active turn that were started and not completed.
         """
@@ -69,20 +69,20 @@ class LiveReading:
 
 
 async def read_own(thread_id: str, path: Path) -> StoredThread:
-    """Read a thread that is not loaded and that this server has claimed. Raises Refusal."""
+    """Read a thread that this server has claimed, not loaded. Raises Refusal if unreadable."""
     stored, _ = await _read_whole(thread_id, path)
     return stored
 
 
 async def read_stored(home: Home, thread_id: str, path: Path) -> StoredThread:
-    """Read a thread that this server has not loaded. Raises Refusal.
+    """Read a thread that this server has not loaded. Raises Refusal if unreadable.
 
-    The turns that other servers of the home run are shown in progress.
+    Turns that run in other servers of the home are in progress in the result.
     """
     stored, size = await _read_whole(thread_id, path)
     running = _running_elsewhere(home, stored)
     if stored.unfinished_turns and not running and _size(path) != size:
-        # Its server ended while the rollout was read: the turn's end is recorded now.
+        # The rollout grew while it was read, and the server that ran the turn has ended since.
         stored, _ = await _read_whole(thread_id, path)
         running = _running_elsewhere(home, stored)
     for turn in running:
@@ -107,9 +107,9 @@ async def _read_whole(thread_id: str, path: Path) -> tuple[StoredThread, int | N
 
 
 async def _read_in_thread(thread_id: str, reader: RolloutReader) -> int:
-    """Read in a worker thread, and give the bytes that were added meanwhile. Raises Refusal.
+    """Read in a worker thread and return the number of bytes added meanwhile. Raises Refusal.
 
-    A server that ends does not wait for a long rollout.
+    Cancelling the task abandons the reading, so a server that stops need not wait for it.
     """
     given_up = Event()
     try:
@@ -122,13 +122,13 @@ async def _read_in_thread(thread_id: str, reader: RolloutReader) -> int:
 
 
 def check_id(thread_id: str, expected: str, path: Path) -> None:
-    """Raise UnreadableRollout where a file holds another thread than its name says."""
+    """Raise UnreadableRollout if the thread in a file is not the one that its name says."""
     if thread_id != expected:
         raise UnreadableRollout(f"{path}: its name says {expected}, its thread record {thread_id}")
 
 
 def unreadable(thread_id: str, error: Exception) -> Refusal:
-    """Refuse a request for a thread whose rollout cannot be read."""
+    """Return the refusal of a request for a thread whose rollout cannot be read."""
     return invalid_request(f"the rollout of thread {thread_id} is unreadable: {error}")
 
 

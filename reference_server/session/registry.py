@@ -1,6 +1,6 @@
-"""The threads of one server: those in memory, and those on disk.
+"""Threads of one server, in memory and on disk.
 
-Moving the files of stored threads lives in `rollout.archive`. Source: session-protocol
+`rollout.archive` moves the files of stored threads. Source: session-protocol
 "thread/start", "thread/resume", "thread/read", "Thread storage and loading".
 """
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class OpenedThread(NamedTuple):
-    """A thread that was loaded just now, with its turns, or that was loaded already."""
+    """A loaded thread; `history` is a LiveReading if it was loaded before, else its turns."""
 
     thread: LoadedThread
     history: LiveReading | list[Turn]
@@ -48,7 +48,7 @@ class OpenedThread(NamedTuple):
         return isinstance(self.history, LiveReading)
 
     def turns(self) -> list[Turn]:
-        """Return the turns as they are at this moment, the items under way included."""
+        """Return the turns as they are at this moment, with started items. Raises Refusal."""
         if isinstance(self.history, LiveReading):
             return self.history.turns(with_open_items=True)
         return self.history
@@ -78,20 +78,20 @@ class Threads:
 
     @property
     def loaded_threads(self) -> list[LoadedThread]:
-        """The threads in memory, the one that was loaded first at the beginning."""
+        """The threads in memory, in the order in which they were loaded."""
         return list(self._loaded.values())
 
     def find_loaded(self, thread_id: str) -> LoadedThread | None:
-        """Return a thread that is in memory."""
+        """Return a thread that is in memory, else None."""
         return self._loaded.get(thread_id)
 
     def unsubscribe(self, outbox: Outbox) -> None:
-        """Remove a connection, whose client has left, from the subscribers of every thread."""
+        """Remove a connection whose client has left from the subscribers of every thread."""
         for thread in self._loaded.values():
             thread.subscribers.remove(outbox)
 
     async def start(self, params: ThreadStartParams, source: str) -> LoadedThread:
-        """Make a new thread; its rollout begins at once. Raises Refusal, OSError."""
+        """Make a new thread and begin its rollout. Raises Refusal for wrong params, OSError."""
         settings = settings_of_new_thread(self._config, params)
         if self._config.provider(settings.model_provider) is None:
             raise invalid_params(
@@ -101,7 +101,7 @@ class Threads:
         return await self._start(settings, source, tools, ephemeral=bool(params.ephemeral))
 
     async def start_beside(self, thread: LoadedThread) -> LoadedThread:
-        """Make a new thread under the settings of another, without its turns. Raises OSError."""
+        """Make a new thread with the settings of another, without its turns. Raises OSError."""
         return await self._start(
             thread.settings, thread.source, thread.client_tools, ephemeral=thread.ephemeral
         )
@@ -136,7 +136,7 @@ class Threads:
         )
 
     def claim(self, thread_id: str) -> None:
-        """Claim a thread for this server. Raises Refusal where another has it open, OSError."""
+        """Claim a thread for this server. Raises Refusal if another has it open, OSError."""
         if not self.claims.take(thread_id):
             raise invalid_request(
                 f"thread {thread_id} is open in another server of this home, and only one can "
@@ -145,7 +145,7 @@ class Threads:
             )
 
     async def get_loaded(self, thread_id: str) -> LoadedThread:
-        """Return a thread that is in memory. Raises Refusal for any other, OSError."""
+        """Return a thread that is in memory. Raises Refusal if it is not loaded or is unknown."""
         if thread := self._loaded.get(thread_id):
             return thread
         await self.find_stored(thread_id)
@@ -166,7 +166,7 @@ class Threads:
         return path.is_relative_to(self._home.archived_sessions)
 
     def refuse_archived(self, thread_id: str, path: Path) -> None:
-        """Raise Refusal where a thread is archived."""
+        """Raise Refusal if a thread is archived."""
         if self.is_archived(path):
             raise invalid_request(
                 f"thread {thread_id} is archived: bring it back with thread/unarchive first"
@@ -175,7 +175,7 @@ class Threads:
     async def load(self, thread_id: str) -> "OpenedThread":
         """Load a thread, unless it is loaded already. Raises Refusal, OSError.
 
-        The caller notifies the clients of the new status.
+        The caller sends the notification of the new status.
         """
         if thread := self._loaded.get(thread_id):
             reading = LiveReading(thread)
@@ -203,7 +203,7 @@ class Threads:
                 self.claims.release(thread_id)
 
     def adopt(self, stored: StoredThread, recorder: Recorder) -> LoadedThread:
-        """Keep a thread in memory from now on; this server has claimed it."""
+        """Load a thread from its stored state; this server has claimed it. Raises OSError."""
         thread = self._make_thread(stored.id, stored.settings, recorder)
         thread.adopt(stored)
         self._loaded[thread.id] = thread
@@ -213,9 +213,9 @@ class Threads:
     async def for_writing(
         self, thread_id: str, *, archived: bool = True
     ) -> AsyncGenerator[LoadedThread]:
-        """Yield a thread to which something is added, loaded for the block if it is not loaded.
+        """Yield a thread to append records to; one that is not loaded is open during the block.
 
-        `archived`: one in the archive too. Raises Refusal, OSError.
+        Raises Refusal, without `archived` also for an archived thread; OSError.
         """
         if thread := self._loaded.get(thread_id):
             yield thread
@@ -233,9 +233,9 @@ class Threads:
                 await _close(thread.recorder)
 
     async def unload(self, thread: LoadedThread) -> None:
-        """Forget a thread that has no active turn; its records are on the disk then.
+        """Unload a thread that has no active turn; its records are on the disk afterwards.
 
-        The caller notifies the clients. Nothing runs between the end of this and the caller.
+        The caller notifies the clients; no other task runs between the unloading and its return.
         """
         await _close(thread.recorder)
         self._forget(thread)
@@ -247,9 +247,9 @@ class Threads:
             self.claims.release(thread.id)
 
     async def archive(self, thread: LoadedThread, path: Path) -> None:
-        """Archive a loaded thread that has no active turn; it is unloaded. Raises OSError.
+        """Archive and unload a loaded thread that has no active turn.
 
-        Where that fails, it stays loaded. As with `unload`, the caller notifies the clients.
+        As with `unload`, the caller notifies the clients. Raises OSError; it stays loaded then.
         """
         await _close(thread.recorder)
         await self._move(thread.id, path, archived_place(self._home, path))
@@ -263,7 +263,7 @@ class Threads:
             await self._move(thread_id, path, archived_place(self._home, path))
 
     async def unarchive(self, thread_id: str) -> Thread:
-        """Bring a thread back from the archive. Raises Refusal, OSError."""
+        """Move a thread out of the archive and return it. Raises Refusal, OSError."""
         if thread_id in self._loaded:
             raise invalid_request(f"thread {thread_id} is not archived")
         async with self.claimed_rollout(thread_id) as path:
@@ -281,7 +281,7 @@ class Threads:
         self.watcher.on_move(thread_id, old, new)
 
     async def read(self, thread_id: str, *, with_turns: bool) -> Thread:
-        """Show a thread without loading it; its turns come from its rollout. Raises Refusal."""
+        """Return a thread, not loading it, with its turns by its rollout. Raises Refusal."""
         thread = self._loaded.get(thread_id)
         if thread is None:
             path = await self.find_stored(thread_id)

@@ -1,11 +1,10 @@
 """Requests from the server to its clients, such as approval requests, and their answers.
 
 The caller interprets the answers. Source: session-protocol "Server request" (message forms),
-"Approval sequence". Not shown there: all subscribers are sent the request under one id, and the
-first answer counts; an answer that is late, double, or from a client that was not asked changes
-nothing and is logged. A request stays open when the clients that were asked have left: the turn
-waits for a subscriber to answer, or to be interrupted. A client that resumes the thread meanwhile
-is sent the request too.
+"Approval sequence". Not shown there: all subscribers are sent the request with one id, and the
+first answer counts; an answer that is late, a second one, or from a client that is not subscribed
+changes nothing and is logged. A request stays open when its recipients have left: the turn waits
+for an answer or its interrupt. A client that resumes the thread meanwhile gets the request too.
 """
 
 import itertools
@@ -26,7 +25,7 @@ Fields = dict[str, Any]
 
 
 class _OpenRequest:
-    """One request without an answer yet."""
+    """A server request that waits for its answer."""
 
     def __init__(self, subscribers: Subscribers, message: bytes, *, may_pass: bool) -> None:
         self.subscribers = subscribers
@@ -38,7 +37,10 @@ class _OpenRequest:
         self.answer: Fields = {}
 
     def passes(self, answer: Fields, sender: Outbox) -> bool:
-        """Return whether a client leaves the answer to another that was asked too."""
+        """Record a "method not found" response; return whether another recipient may still answer.
+
+        False for any other answer, and without `may_pass`.
+        """
         error: Any = answer.get("error")
         if not self.may_pass or not isinstance(error, dict):
             return False
@@ -66,12 +68,12 @@ class ServerRequests:
         *,
         may_pass: bool = False,
     ) -> Fields:
-        """Ask the subscribers of a thread and wait for the first answer, `{id, result | error}`.
+        """Send the subscribers of a thread a request and return the first answer to come.
 
-        With `may_pass`, the error that there is no such method counts once the last that was asked
-        gives it. `serverRequest/resolved` is sent before it returns, also when it is cancelled.
+        The answer is `{id, result | error}`. With `may_pass` a "method not found" error counts only
+        from the last recipient. `serverRequest/resolved` is sent at the end, also if cancelled.
         """
-        # Most sessions ask for nothing.
+        # Imported late: most sessions send no request.
         from harness.protocol.wire.approval import ServerRequestResolvedNotification
 
         request_id = next(self._ids)
@@ -90,14 +92,14 @@ class ServerRequests:
             )
 
     def send_open_requests(self, subscribers: Subscribers, newcomer: Outbox) -> None:
-        """Send a new subscriber of a thread the open requests, also one that left and is back."""
+        """Send a client that has subscribed, also for a second time, the thread's open requests."""
         for question in self._open.values():
             if question.subscribers is subscribers:
                 question.recipients.append(newcomer)
                 newcomer.put(question.message)
 
     def take_answer(self, request_id: Json, answer: Fields, sender: Outbox) -> None:
-        """Take a client's answer."""
+        """Take a client's answer; log one that changes nothing."""
         question = self._open.get(request_id)
         if question is None:
             _log.warning(

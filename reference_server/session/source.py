@@ -1,7 +1,7 @@
-"""The source of a thread: the kind of client that it was made for.
+"""Source of a thread: the kind of client that it was made for.
 
-Source: session-protocol "thread/list" (`sourceKinds`: "`cli`, `vscode`, and others"); which others,
-and by what a server knows its client, is not shown.
+Cited: session-protocol "thread/list" (`sourceKinds`: "`cli`, `vscode`, and others"). The others,
+and how a server recognizes the kind of its client, are not shown.
 """
 
 from reference_server.rollout.records import APP_SERVER
@@ -10,5 +10,5 @@ KINDS = frozenset({"cli", "vscode", "exec", APP_SERVER})
 
 
 def source_of(client_name: str | None) -> str:
-    """Return the kind of a client by its name in `initialize`, if it said one."""
+    """Return the kind of a client by its name in `initialize`; APP_SERVER if it is unknown."""
     return client_name if client_name in KINDS else APP_SERVER

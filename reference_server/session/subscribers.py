@@ -1,10 +1,9 @@
-"""The connections that are sent what happens on a thread, and all that are sent news of threads.
+"""Recipients of notifications: the subscribers of a thread, and every connection.
 
-Each message is encoded once for all of them. A turn goes at the pace of the subscriber that reads
-fastest: the others never wait for a slow one. Which notifications go to every connection is not
-shown in the document: here, as in the shipping server, those after which a list of threads is
-another (started, archived, closed, named, and the like), since a client shows that list whoever has
-changed it.
+Each message is encoded once for all. A turn runs at the pace of its fastest reader: the others
+never wait for a slow one. The specification does not show which notifications go to every
+connection: here, as in the shipping server, those that change a list of threads (started, archived,
+closed, named, and the like), since a client shows that list whoever has changed it.
 """
 
 import time
@@ -20,7 +19,7 @@ from reference_server.envelope import encode_notification
 from reference_server.outbox import Outbox
 
 WORK_AT_A_TIME = 0.002
-"""Seconds of work after which other tasks may run. A delta waits at most so long before it is
+"""Seconds of work after which other tasks may run, and so the longest wait of a delta before it is
 written, together with the ones after it."""
 
 
@@ -33,7 +32,7 @@ class Subscribers:
         self._paused = 0.0
 
     def add(self, outbox: Outbox) -> bool:
-        """Subscribe a connection; False where it is subscribed already, or its client is gone."""
+        """Subscribe a connection; return False if it is subscribed or its client is gone."""
         if outbox in self._outboxes or outbox.gone:
             return False
         self._outboxes.append(outbox)
@@ -49,7 +48,7 @@ class Subscribers:
         return True
 
     def _notify_change(self) -> None:
-        # Who waits for those that were here before may need to wait no longer.
+        # A wait for room at the earlier subscribers may be over.
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
@@ -63,16 +62,16 @@ class Subscribers:
         return outbox in self._outboxes
 
     def notify(self, params: WireModel) -> None:
-        """Send a notification; its method is the one of the params' class."""
+        """Send the subscribers a notification, whose method follows from the params' class."""
         self.send(encode_notification(BY_PARAMS[type(params)], params))
 
     def send(self, message: bytes) -> None:
-        """Send one encoded message."""
+        """Send the subscribers one encoded message."""
         for outbox in self._outboxes:
             outbox.put(message)
 
     def send_delta(self, line: DeltaLine, text: str) -> None:
-        """Send one piece of text."""
+        """Send the subscribers one piece of text, as a delta."""
         message = line.with_text(text)
         for outbox in self._outboxes:
             outbox.put_delta(line.prefix, message)
@@ -86,11 +85,10 @@ class Subscribers:
         return bool(self._outboxes)
 
     async def wait_for_room(self) -> None:
-        """Wait until a subscriber has room, so that a slow reader slows the work down.
+        """Wait until the queue of at least one subscriber has room, if there are subscribers.
 
-        Where another reads faster, or nobody listens, nothing waits for the slow one. Now and then
-        it lets other tasks run even if there is room: a model that sends events faster than they
-        are handled must not keep other tasks from running.
+        So the work slows down to the fastest reader. Even with room, every WORK_AT_A_TIME other
+        tasks may run: a model that sends events faster than they are handled must not stop them.
         """
         while self.are_full:
             await self._wait_for_first_room()
@@ -111,13 +109,13 @@ class Subscribers:
 
 
 class Everyone:
-    """Every connection that has sent a request; `outboxes` gives them."""
+    """Every connection that has sent a valid request; `outboxes` returns their outboxes."""
 
     def __init__(self, outboxes: Callable[[], Iterable[Outbox]]) -> None:
         self._outboxes = outboxes
 
     def notify(self, params: WireModel) -> None:
-        """Send a notification; its method is the one of the params' class."""
+        """Send everyone a notification, whose method follows from the params' class."""
         message = encode_notification(BY_PARAMS[type(params)], params)
         for outbox in self._outboxes():
             outbox.put(message)

@@ -1,6 +1,6 @@
 """A thread in memory.
 
-Loading, unloading and finding threads live in `registry`, running a turn in `engine`.
+`registry` finds, loads and unloads threads; `engine` runs their turns.
 Source: session-protocol "Thread", "Thread status".
 """
 
@@ -49,7 +49,7 @@ from reference_server.settings import ThreadSettings
 
 Clock = Callable[[], float]
 _LISTED_RECORDS = (ThreadRecord, NameRecord, RollbackRecord, TurnStartedRecord, TurnCompletedRecord)
-"""Records after which a list of threads may look different; and user messages, for the preview."""
+"""Records that may change a list of threads, as user messages do, which give the preview."""
 
 
 class RunningTurn(Protocol):
@@ -77,11 +77,11 @@ class RunningTurn(Protocol):
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether its interrupt was asked for."""
+        """Return whether its interrupt was requested."""
         ...
 
     def open_items(self) -> list[ThreadItem]:
-        """Return the items that were started and not completed, as they were streamed so far."""
+        """Return the items that were started and not completed, with the text streamed so far."""
         ...
 
     def interrupt(self) -> None:
@@ -89,9 +89,9 @@ class RunningTurn(Protocol):
         ...
 
     def steer(self, content: list[UserInput], words: dict[str, Any]) -> Callable[[], None]:
-        """Take further input; `words` is the same as a Responses API item. Raises OSError.
+        """Record further input; `words` is the same as a Responses API item. Raises OSError.
 
-        Gives a function that sends the item's notifications: the request is answered first.
+        Returns a function that sends the item's notifications, to be called after the answer.
         """
         ...
 
@@ -99,12 +99,11 @@ class RunningTurn(Protocol):
 class LoadedThread:
     """One thread; `clock` gives seconds since 1970.
 
-    `history` is the conversation as it is sent to the model, as Responses API items;
-    `rejected_item` is its last item in the last call that the provider rejected;
-    `context_tokens` is its size as the model last counted it, 0 while that is not known;
-    `missing_servers` are the MCP servers that were reported to its clients as missing, and messages
-    about single tools;
-    `client_tools`: those that a client brought for its turns.
+    `history` is the conversation for the model, as Responses API items;
+    `rejected_item` is its last item at the last call that the provider rejected;
+    `context_tokens` is its size by the model's last count, 0 if that is unknown;
+    `missing_servers` are MCP servers, and messages about single tools, already reported to clients;
+    `client_tools` are the tools that a client provides for its turns.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class LoadedThread:
         self._state: ThreadState = next_thread_state("notLoaded", "started")
 
     def adopt(self, stored: StoredThread) -> None:
-        """Continue from the state in the rollout. Raises OSError."""
+        """Take the state stored in the rollout; may append a thread record. Raises OSError."""
         self.settings = stored.settings
         self.history = stored.history
         self.context_tokens = stored.context_tokens
@@ -160,7 +159,7 @@ class LoadedThread:
             )
 
     def forget_turns(self, stored: StoredThread) -> None:
-        """Go on from a conversation that was cut; the settings, and the tokens spent, stay."""
+        """Take the shorter history after a rollback; settings and token totals stay."""
         self.history = stored.history
         self.context_tokens = stored.context_tokens
 
@@ -170,11 +169,11 @@ class LoadedThread:
         return self.recorder.path is None
 
     def server_id(self) -> str | None:
-        """Return the id by which other servers see that this one is running. Raises OSError."""
+        """Return the id by which others see this server run; None if ephemeral. Raises OSError."""
         return None if self.ephemeral or self.presence is None else self.presence.id()
 
     def snapshot(self, turns: list[Turn] | None = None) -> Thread:
-        """Return the thread as the wire shows it."""
+        """Return the thread as a wire object, with these turns."""
         path = self.recorder.path
         thread = Thread(
             id=self.id,
@@ -200,7 +199,7 @@ class LoadedThread:
 
     @contextmanager
     def waiting_for(self, flag: ActiveFlag) -> Generator[None]:
-        """Show within the block that the active turn waits for something."""
+        """Add a flag to the status for the block, and notify the subscribers of both changes."""
         self._flags.append(flag)
         self._notify_status()
         try:
@@ -230,7 +229,7 @@ class LoadedThread:
         return wire_status(self._state, self._flags)
 
     def record(self, record: Record) -> None:
-        """Append to the rollout. Raises OSError."""
+        """Append to the rollout, and tell the watcher if lists may change. Raises OSError."""
         if isinstance(record, ThreadRecord):
             # The same time as a later reader of the rollout finds.
             self._created_at = record.at
@@ -244,10 +243,10 @@ class LoadedThread:
         self._preview = self._preview or preview_of(message)
 
     def new_item_id(self) -> str:
-        """Return an id that no other item has, with the number of the turn that it belongs to.
+        """Return a new item id, `item_<turn>_<n>`, unique even after a crash.
 
-        An item that was sent but not recorded before its server died is lost. So the number of an
-        item counts within its turn, and no turn goes on in another server.
+        An item that was sent but not recorded before its server died is lost. So items are counted
+        within their turn, and no turn continues in another server.
         """
         turn = self.turn.id.removeprefix("turn_") if self.turn else ""
         count = self._items[1] + 1 if self._items[0] == turn else 1
@@ -255,7 +254,7 @@ class LoadedThread:
         return f"item_{turn}_{count}"
 
     def add_tokens(self, last: TokenCounts) -> TokenCounts:
-        """Add the tokens of one model call, and give the total of the thread."""
+        """Add the tokens of one model call and return the thread's totals."""
         for name, count in last.plain().items():
             self._tokens[name] = self._tokens.get(name, 0) + count
         return TokenCounts.parse(self._tokens)
@@ -281,7 +280,7 @@ def wire_status(state: ThreadState, flags: list[ActiveFlag]) -> ThreadStatus:
 
 
 def stored_snapshot(stored: StoredThread, path: str, *, with_turns: bool) -> Thread:
-    """Return a thread that is not loaded as the wire shows it."""
+    """Return a thread that is not loaded as a wire object."""
     thread = Thread(
         id=stored.id,
         preview=stored.preview,

@@ -39,11 +39,11 @@ COUPLING: dict[TurnStatus, ThreadEvent] = {
 
 
 class IllegalTransition(Exception):
-    """The table has no such row: the server has a bug."""
+    """A transition that is not in the table: the server has a bug."""
 
 
 def next_thread_state(state: ThreadState, event: ThreadEvent) -> ThreadState:
-    """Look the thread's next state up. Raises IllegalTransition."""
+    """Return the thread's next state by the table. Raises IllegalTransition."""
     try:
         return THREAD[state, event]
     except KeyError:
@@ -51,7 +51,7 @@ def next_thread_state(state: ThreadState, event: ThreadEvent) -> ThreadState:
 
 
 def next_turn_status(status: TurnStatus, event: TurnEvent) -> TurnStatus:
-    """Look the turn's next status up. Raises IllegalTransition."""
+    """Return the turn's next status by the table. Raises IllegalTransition."""
     try:
         return TURN[status, event]
     except KeyError:

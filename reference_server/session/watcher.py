@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class ThreadWatcher(Protocol):
-    """Called on the event loop, right after the record is in the file; must not block or raise."""
+    """A watcher, called on the event loop after the record is written; must not block or raise."""
 
     def on_change(self, thread_id: str, path: Path) -> None:
         """React to a new, loaded, named or rolled back thread, or to a turn's start or end."""

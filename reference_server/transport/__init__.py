@@ -1,4 +1,1 @@
-"""Transports: each gives and takes whole messages as bytes.
-
-They do not interpret messages.
-"""
+"""Transports: each receives and sends whole messages as bytes, without interpreting them."""

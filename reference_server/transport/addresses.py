@@ -1,6 +1,6 @@
-"""The address of `--listen`: which kinds there are, and how each is written.
+"""Addresses of `--listen`: kinds and syntax.
 
-Which addresses need a token lives with the policy (`handshake`); opening the socket in `listener`.
+`cli.listening` decides which addresses need a token; `listener` opens the socket.
 """
 
 import ipaddress
@@ -33,7 +33,7 @@ class TcpAddress:
 
 @dataclass(frozen=True, slots=True)
 class UnixAddress:
-    """A socket in the file system; a message is a line, or a text frame where `websocket`."""
+    """A socket in the file system; a message is a line, or with `websocket` a text frame."""
 
     path: str
     websocket: bool = False

@@ -9,13 +9,13 @@ import anyio
 
 
 class Oversized(NamedTuple):
-    """Stands for a message that was skipped: it has more than `limit` bytes."""
+    """Placeholder for a skipped message of more than `limit` bytes."""
 
     limit: int
 
 
 class Unusable(NamedTuple):
-    """Stands for a message that cannot be JSON; `words` say why."""
+    """Placeholder for a message that cannot be JSON; `words` say why."""
 
     words: str
 
@@ -28,7 +28,7 @@ class Transport(Protocol):
 
     @property
     def amount_read(self) -> int:
-        """Return how much the peer has read, in a unit of the transport; it never shrinks."""
+        """Return how much the peer has taken, in bytes or messages; it only grows."""
         ...
 
     async def receive(self) -> list[Incoming]:
@@ -40,7 +40,7 @@ class Transport(Protocol):
         ...
 
     async def send(self, messages: list[bytes]) -> None:
-        """Write all messages, in order. Raises `PeerGone` when nobody reads any more."""
+        """Write all messages, in order. Raises PeerGone if the peer no longer reads."""
         ...
 
 
@@ -58,7 +58,7 @@ class MemoryTransport:
         self.amount_read = 0
 
     async def receive(self) -> list[Incoming]:
-        """Return the next message of the peer."""
+        """Return the peer's next message; an empty list after `end_input`."""
         try:
             return [await self._receive_in.receive()]
         except anyio.EndOfStream:
@@ -69,7 +69,7 @@ class MemoryTransport:
         await self._ended.wait()
 
     async def send(self, messages: list[bytes]) -> None:
-        """Hand the messages to the peer; waits while 1,000 of them are unread."""
+        """Pass the messages to the peer; waits while 1,000 are unread. Raises PeerGone."""
         try:
             for message in messages:
                 await self._send_out.send(message)

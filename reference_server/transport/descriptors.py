@@ -1,7 +1,7 @@
 """Bytes over file descriptors: pipes, terminals, files, sockets.
 
 A reader that stops must stall this writer only, never the event loop. A closed other end is
-detected without reading, which would also work, but the data would have to be kept.
+detected without reading: data read for this alone would have to be kept.
 """
 
 import os
@@ -18,21 +18,21 @@ from reference_server.transport.readiness import wait_readable
 if sys.platform == "linux":
 
     async def no_more_to_come(descriptor: int) -> None:
-        """Wait until every writer has closed it. Raises OSError for a kind that cannot tell.
+        """Wait until every writer has closed it. Raises OSError for a kind that cannot be watched.
 
-        An epoll of its own that is asked for the hang-up alone becomes readable when it happens.
+        An epoll that watches only for the hang-up becomes readable when it happens.
         """
         with select.epoll() as hangups:
-            # EPOLLHUP (of pipes) is always reported; this is for a socket with one half closed.
+            # EPOLLHUP (of pipes) is always reported; EPOLLRDHUP is a socket's closed half.
             hangups.register(descriptor, select.EPOLLRDHUP)
             await wait_readable(hangups.fileno())
 
 else:
 
     async def no_more_to_come(descriptor: int) -> None:
-        """Wait until every writer has closed it. Raises OSError for a kind that cannot tell.
+        """Wait until every writer has closed it. Raises OSError for a kind that cannot be watched.
 
-        A kqueue of its own reports each change once (`KQ_EV_CLEAR`), and the end is one of them.
+        A separate kqueue reports each change once (`KQ_EV_CLEAR`), and the end is one of them.
         """
         if not hasattr(select, "kqueue"):
             raise OSError("this system has no kqueue")
@@ -67,12 +67,12 @@ class Descriptors:
         self.amount_read = 0
         """Bytes written so far."""
         self.midway = False
-        """True once a write was cancelled in the middle: further output would be out of place."""
+        """True during a write and after a cancelled one: other output would split the message."""
         if _is_pipe_like(output_fd):
             os.set_blocking(output_fd, False)
 
     async def read(self) -> bytes:
-        """Return the next bytes; none at the end of the input."""
+        """Return the next bytes; b"" at the end of the input."""
         data = b"" if self._ended.is_set() else await self._read()
         if not data:
             self._ended.set()
@@ -86,7 +86,7 @@ class Descriptors:
         except BlockingIOError:
             return await self._read()
         except PermissionError:
-            # The event loop cannot wait for such a descriptor: a device that is always ready.
+            # The event loop cannot wait for a device that is always ready.
             self._input_waits = False
         except OSError:
             return b""

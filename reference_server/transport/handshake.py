@@ -1,7 +1,7 @@
-"""The opening handshake of a WebSocket: who may connect.
+"""Opening handshake of a WebSocket, with the checks of who may connect.
 
-A page in a browser may send requests to any address of this machine: it says where it is from
-(Origin), and under which name it knows this server (Host).
+A page in a browser can send requests to any address of this machine; the browser adds the page's
+origin (Origin) and the name by which it reached this server (Host).
 """
 
 import hmac
@@ -26,9 +26,9 @@ HANDSHAKE_TIME = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Conditions of connecting. `checks_host`: the Host must be an address of this machine.
+    """Conditions of connecting. `checks_host`: the Host must be a loopback address or localhost.
 
-    `missing_reason` says of the path of a request that there is nothing; None where there is.
+    `missing_reason` returns the reason why a request's path is unknown, None for a known one.
     """
 
     token: str | None = None
@@ -37,7 +37,7 @@ class Admission:
     missing_reason: Callable[[str], str | None] = lambda _path: None
 
     def refusal(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
-        """Return the status and the words with which a request is refused, None where it is not."""
+        """Return the status and the reason of a request's refusal; None if it is admitted."""
         try:
             origin, host = headers.get("Origin"), headers.get("Host", "")
             authorization = headers.get("Authorization", "")
@@ -72,9 +72,9 @@ def _is_own_host(host: str) -> bool:
 async def admit(
     stream: Descriptors, admission: Admission, overload: str | None = None
 ) -> WebSocketTransport | None:
-    """Shake hands; None where the client is refused, gone or too slow.
+    """Complete the handshake; return None if the client is refused, gone or too slow.
 
-    `overload`: with which words everybody is refused.
+    `overload`, if given, is the reason with which every client is refused.
     """
     protocol = ServerProtocol(max_size=HARD_LIMIT)
     path = "/"

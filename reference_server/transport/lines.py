@@ -1,7 +1,4 @@
-"""JSON Lines without I/O: bytes in, lines out.
-
-A line need not be JSON.
-"""
+"""Splitting of bytes into lines, without I/O. A line need not be JSON."""
 
 from reference_server.transport.base import Incoming, Oversized
 
@@ -13,7 +10,7 @@ Parsed, JSON that consists of small objects takes up to 47 times its length in m
 
 
 class LineSplitter:
-    """Feed it bytes in any pieces; it gives the complete lines, without blank ones.
+    """Splitter of bytes, fed in any pieces, into complete lines without blank ones.
 
     The last line of a stream counts as complete when `end` is called, newline or not.
     """
@@ -25,7 +22,7 @@ class LineSplitter:
         self._skipping = False
 
     def feed(self, data: bytes) -> list[Incoming]:
-        """Take the next bytes and give the lines they complete."""
+        """Take the next bytes and return the lines they complete."""
         first, *rest = data.split(b"\n")
         lines: list[Incoming] = []
         self._hold(first, lines)
@@ -35,7 +32,7 @@ class LineSplitter:
         return lines
 
     def end(self) -> list[Incoming]:
-        """Take the end of the stream and give the line that was cut short, if any."""
+        """Take the end of the stream and return its last line, if that has no newline."""
         lines: list[Incoming] = []
         self._finish(lines)
         return lines

@@ -1,7 +1,4 @@
-"""Sockets that listen: opening them, accepting connections, and leaving nothing behind.
-
-The protocol of a connection lives in the transports.
-"""
+"""Listening sockets: opening, accepting connections, removing the socket's file at the end."""
 
 import contextlib
 import errno
@@ -23,11 +20,11 @@ _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class CannotListen(Exception):
-    """str() is one line that says why."""
+    """The socket cannot be opened; str() is one line that says why."""
 
 
 class Listener:
-    """A socket that listens; close it in any case."""
+    """A listening socket; whoever opens it must close it."""
 
     def __init__(self, listening: socket.socket, address: Address) -> None:
         self._socket = listening
@@ -36,7 +33,7 @@ class Listener:
         self._file = None if isinstance(address, TcpAddress) else _identity(address.path)
 
     async def accept(self) -> socket.socket:
-        """Return the next connection; one for which no descriptor is free is closed."""
+        """Return the next connection; if no descriptor is free, connections are closed."""
         while True:
             await anyio.wait_readable(self._socket)
             try:
@@ -47,16 +44,16 @@ class Listener:
                 continue
             connection.setblocking(False)
             if isinstance(self.address, TcpAddress):
-                # Else the second of two short writes waits 40 ms for the client's acknowledgement.
+                # Otherwise a second short write waits 40 ms for the client's acknowledgement.
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 # A client whose machine is gone is noticed in some hours at the latest.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             return connection
 
     def _turn_away(self) -> None:
-        """Close the next connection, with the descriptor that is kept for this.
+        """Accept the next connection with the spare descriptor, and close it.
 
-        Left where it is, it would be reported again and again without a pause.
+        Left in the queue, it would be reported again and again without a pause.
         """
         _log.warning("a connection was refused: this process has too many files open")
         if self._spare is not None:
@@ -66,7 +63,7 @@ class Listener:
         self._spare = _spare_descriptor()
 
     def close(self) -> None:
-        """Listen no longer; the socket's file goes, unless another has taken its place."""
+        """Stop listening and remove the socket's file, unless another file has taken its place."""
         self._socket.close()
         if self._spare is not None:
             os.close(self._spare)
@@ -81,11 +78,11 @@ class Listener:
 
 
 def open_listener(address: Address) -> Listener:
-    """Listen. Raises CannotListen."""
+    """Open a socket that listens at the address. Raises CannotListen."""
     if isinstance(address, TcpAddress):
         return _open_tcp(address)
     path = os.path.abspath(address.path)
-    # Relative, a path may be shorter; the working directory of the server never changes.
+    # A relative path may be shorter; the working directory of the server never changes.
     if len(os.fsencode(address.path)) > _MAX_PATH_BYTES:
         raise CannotListen(
             f"{address}: the path of a socket has at most {_MAX_PATH_BYTES} bytes, and this one "
@@ -127,7 +124,7 @@ def _open_tcp(address: TcpAddress) -> Listener:
 
 
 def _remove_stale_socket(path: str, name: str) -> None:
-    """Remove the socket of a server that has died. Raises CannotListen for anything else there."""
+    """Remove the socket file of a dead server. Raises CannotListen for anything else there."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -1,10 +1,10 @@
-"""Waiting for a descriptor, without what `anyio.wait_readable` imports: 3 ms of a start."""
+"""Waiting for a descriptor without the imports of `anyio.wait_readable`: 3 ms of a start."""
 
 import asyncio
 
 
 async def wait_readable(descriptor: int) -> None:
-    """Wait until there is something to read, or the end. One caller for a descriptor at a time.
+    """Wait for data or the end of the input. At most one caller per descriptor at a time.
 
     Raises PermissionError if the event loop cannot wait for it: a file, a device.
     """

@@ -1,7 +1,7 @@
 """JSON Lines on a pair of file descriptors: standard input and output, or a connected socket.
 
-The rest of the process loses standard output, so that what a library or a child process prints goes
-to standard error, never among the messages.
+Standard output of the rest of the process becomes standard error, so that output of a library or a
+child process never mixes with the messages.
 """
 
 import os
@@ -12,7 +12,7 @@ from reference_server.transport.lines import LineSplitter
 
 
 class StdioTransport:
-    """Lines over descriptors; use `take_over` for the process's own."""
+    """Transport of lines over descriptors; `take_over` makes one for standard input and output."""
 
     def __init__(self, stream: Descriptors) -> None:
         self._stream = stream
@@ -21,7 +21,7 @@ class StdioTransport:
 
     @classmethod
     def take_over(cls) -> "StdioTransport":
-        """Claim descriptors 0 and 1, and point 1 at standard error for everybody else."""
+        """Return a transport on descriptors 0 and 1; descriptor 1 becomes standard error."""
         output = os.dup(1)
         os.dup2(2, 1)
         return cls(Descriptors(0, output))

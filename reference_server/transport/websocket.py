@@ -1,8 +1,8 @@
-"""WebSocket, the server's side: one message a text frame (RFC 6455), over any connected socket.
+"""Server side of a WebSocket over any connected socket; each message is a text frame (RFC 6455).
 
-The protocol is implemented by a library, used without its I/O, so that a batch of messages is one
-write and TCP and Unix sockets are the same. Who may connect lives in `handshake`. Compression is
-never agreed to: a few bytes could become gigabytes.
+A library implements the protocol, used without its I/O, so that a batch of messages is one write
+and TCP and Unix sockets are the same. `handshake` decides who may connect. Compression is never
+accepted: a few bytes could become gigabytes.
 """
 
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ from reference_server.transport.descriptors import Descriptors
 from reference_server.transport.lines import LINE_LIMIT
 
 HARD_LIMIT = 2 * LINE_LIMIT
-"""Bytes of a message that ends the connection (close code 1009): it would have to be held whole.
+"""Bytes above which a message ends the connection (close code 1009): it is held in memory whole.
 
-One that is only longer than `LINE_LIMIT` gets an error, as over other transports.
+A message between `LINE_LIMIT` and this gets an error, as over other transports.
 """
 PINGS_AT_ONCE = 1000
 """Unread answers to pings at which nothing is read until the client reads them."""
 CLOSING_TIME = 1.0
-"""Seconds that the client has to answer our close."""
+"""Seconds that the client has to answer the server's close frame."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class _Assembly:
     binary: bool = False
 
     def add(self, frame: Frame) -> Incoming | None:
-        """Add a frame; give the message if it is complete and not blank."""
+        """Add a frame; return the message if it is complete and not blank, else None."""
         if frame.opcode is not Opcode.CONT:
             self.binary = frame.opcode is Opcode.BINARY
         self.size += len(frame.data)
@@ -99,7 +99,7 @@ class WebSocketTransport:
                 if message is not None:
                     messages.append(message)
                 if isinstance(message, bytes) and not _is_text(message):
-                    # RFC 6455, 8.1. The message is the last one, for whoever judges the client.
+                    # RFC 6455, 8.1. The message is still passed on, to those who judge the client.
                     self._protocol.fail(CloseCode.INVALID_DATA, "a text frame that is no UTF-8")
                     break
         if self._protocol.state is not State.OPEN:
@@ -108,7 +108,7 @@ class WebSocketTransport:
         return messages
 
     async def wait_for_end(self) -> None:
-        """Wait until the client has closed; what it sent before may be unread."""
+        """Wait until the client has closed; messages that it sent before may be unread."""
         async with anyio.create_task_group() as either:
 
             async def hang_up() -> None:
@@ -124,7 +124,7 @@ class WebSocketTransport:
         async with self._writing:
             if self._protocol.state is not State.OPEN:
                 raise PeerGone
-            # The library takes more than twice as long for a frame, and every client gets its own.
+            # Frames are built here: the library takes more than twice as long, for each client.
             waiting = self._protocol.data_to_send()
             for message in messages:
                 waiting += (_head_of_text(len(message)), message)
@@ -133,9 +133,9 @@ class WebSocketTransport:
             await self._flush()
 
     async def close(self, code: int, reason: str) -> None:
-        """Shake hands for the close; gives up after `CLOSING_TIME`. The caller closes the socket.
+        """Send a close frame and wait for the client's, at most `CLOSING_TIME`.
 
-        `reason` has at most 123 bytes.
+        The caller closes the socket. `reason` has at most 123 bytes.
         """
         if self._stream.midway:
             return
@@ -160,7 +160,7 @@ class WebSocketTransport:
             await self._stream.write(b"".join(waiting))
 
     async def _answer(self) -> None:
-        """Write pongs and the answer to a close, or leave that to the current writer."""
+        """Write pongs and the answer to a close frame, or leave that to the current writer."""
         if self._writing.locked() and self._unread_pongs < PINGS_AT_ONCE:
             return
         async with self._writing:
@@ -171,7 +171,7 @@ class WebSocketTransport:
 
 
 def _head_of_text(size: int) -> bytes:
-    """Return the head of a text frame that is a whole message, without a mask (RFC 6455, 5.2)."""
+    """Return the header of an unmasked text frame that is a whole message (RFC 6455, 5.2)."""
     if size < 126:
         return bytes((0x81, size))
     if size < 1 << 16:

@@ -1,6 +1,6 @@
-"""The form of a tool, and its context.
+"""Interface of a tool, and its context.
 
-Tools have modules of their own; their descriptions for the model are in `tool_definitions`.
+Each tool has a module; `tool_definitions` has the descriptions for the model.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,10 +21,10 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The parts of a turn that a tool is given.
+    """Parts of a turn that a tool may use.
 
-    `interrupt` ends the turn as interrupted; `client_tools`: those that the client brought, by
-    name; `image_budget`: the bytes left to images in this turn.
+    `interrupt` ends the turn as interrupted; `client_tools`: the client's tools by name;
+    `image_budget`: the bytes left for images in this turn.
     """
 
     thread: LoadedThread
@@ -51,5 +51,5 @@ class Tool(Protocol):
         ...
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:
-        """Carry a call out, and give its output for the model. Raises CallError, OSError."""
+        """Carry out a call and return its output for the model. Raises CallError, OSError."""
         ...

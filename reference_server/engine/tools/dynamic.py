@@ -1,10 +1,10 @@
-"""Calls of the tools that the client brings: dynamicToolCall items.
+"""Calls of the tools that the client provides: dynamicToolCall items.
 
 Source: session-protocol "ThreadItem" (dynamicToolCall), "Item lifecycle". Not shown there, and as
-in the shipping server: the request `item/tool/call` and its result. It is asked as an approval is:
-of all subscribers, the first answer counts, and without one the turn waits until it is interrupted.
-A client that follows the thread and knows no such request leaves it to others. An error, or an
-answer of another shape, is a failed call: its output says so, and the turn goes on.
+in the shipping server: the request `item/tool/call` and its result. Like an approval request it is
+sent to all subscribers, the first answer counts, and without one the turn waits until it is
+interrupted. The answer "method not found" leaves the call to the other subscribers. Another error,
+or an answer of another shape, is a failed call: its output says so, and the turn continues.
 """
 
 import logging
@@ -33,33 +33,33 @@ _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 
 SHOWN_CHARACTERS = 20_000
-"""Characters from the beginning, and as many from the end, of a tool's text for the model."""
+"""Characters of a tool's text that the model gets from its beginning, and as many from its end."""
 MAX_CONTENT_ITEMS = 1_000
-"""Texts and images of one answer."""
+"""Maximum texts and images of one answer."""
 MAX_CONTENT_CHARACTERS = 4 * 2**20
-"""Characters of them together: they are stored with the thread, and sent to its clients."""
+"""Maximum characters of one answer: it is stored with the thread and sent to its clients."""
 _WORDS_LIMIT = 400
-"""Characters of a client's error message that are shown."""
+"""Characters of a client's error message that the model gets."""
 _URLS = ("data:image/", "https://", "http://")
 """Beginnings of image URLs that model providers accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientAnswer:
-    """The result of a call for the item, which is completed if it has succeeded, else failed."""
+    """Result of a call; with `success` its item ends as completed, else as failed."""
 
     success: bool
     content: list[ToolOutput]
 
 
 class ClientTool:
-    """A tool of the client, by the name that the client gave it."""
+    """A tool of the client, with the client's name for it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:
-        """Ask the client to carry a call out. Raises CallError, OSError."""
+        """Ask the client to carry out a call. Raises CallError for bad arguments, OSError."""
         answer = await _ClientCall(call.name, call.arguments(), context).carry_out()
         return model_output(answer, context.image_budget)
 
@@ -75,7 +75,7 @@ class _ClientCall:
         )
 
     async def carry_out(self) -> ClientAnswer:
-        """Return the client's answer. When cancelled, the item is completed first."""
+        """Send the request and return the client's answer; a cancelled call's item fails."""
         context, item = self._context, self._item
         context.log.start_item(item)
         params = ToolCallParams(
@@ -94,7 +94,7 @@ class _ClientCall:
                 may_pass=True,
             )
         except anyio.get_cancelled_exc_class():
-            # Whether the client has carried it out is not known.
+            # It is unknown whether the client has carried it out.
             self._complete("failed")
             raise
         answer = read_answer(response)
@@ -112,7 +112,7 @@ class _ClientCall:
 
 
 def read_answer(answer: Fields) -> ClientAnswer:
-    """Read `{id, result | error}`; anything but a tool's result is a failure with its reason."""
+    """Parse `{id, result | error}`; anything but a tool's result is a failure with its reason."""
     if "error" in answer:
         return _failure(f"the client answered with an error: {_words(answer['error'])}")
     try:
@@ -146,9 +146,9 @@ def _words(error: Any) -> str:
 
 
 def model_output(answer: ClientAnswer, budget: ImageBudget) -> Output:
-    """Return the output for the model: a text, or content parts where there are images.
+    """Return the output for the model: a text, or content parts if there are images.
 
-    That the tool failed is said in words, since the output has no other place for it.
+    A failure is a text part, since the output has no other place for it.
     """
     parts = [] if answer.success else [_text("failed:" if answer.content else "failed")]
     parts += [_part(one, budget) for one in answer.content]
@@ -176,7 +176,7 @@ def _text(text: str) -> Fields:
 
 
 def _shorten(text: str) -> str:
-    """Leave out the middle of a long text, which the clients have as a whole."""
+    """Return a text for the model, without the middle of a long one; clients have all of it."""
     cut = len(text) - 2 * SHOWN_CHARACTERS
     if cut <= 0:
         return text

@@ -1,7 +1,4 @@
-"""Running commands: environment, sandbox, lasting rules.
-
-A single call is carried out by `shell`.
-"""
+"""Preparation of commands: environment, sandbox, lasting rules. `shell` carries out the calls."""
 
 import logging
 import os
@@ -25,10 +22,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RuleCoverage:
-    """Facts about a command before anybody is asked.
+    """Coverage of a command by lasting rules, before the client is asked.
 
-    `is_allowed`: lasting rules cover all of it; `network`: they also let it reach the network;
-    `is_trusted`: each part of it is covered by a rule or can only read.
+    `is_allowed`: they cover all of it; `network`: they also let it reach the network; `is_trusted`:
+    each part of it is covered by a rule or can only read.
     """
 
     is_allowed: bool
@@ -38,7 +35,7 @@ class RuleCoverage:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCommand:
-    """A command that is ready to run, and how it is confined."""
+    """A command that is ready to run, and its confinement."""
 
     process: Running
     confinement: Confinement
@@ -46,17 +43,17 @@ class PreparedCommand:
     def was_denied(self, finished: Finished, *, forbidden_files: bool = True) -> bool:
         """Return whether the sandbox seems to have stopped it.
 
-        Without `forbidden_files` not by hiding a file: by the policy alone.
+        Without `forbidden_files`, a stop by a hidden file does not count, only one by the policy.
         """
         return looks_denied(finished, self.confinement, forbidden_files=forbidden_files)
 
     def sandbox_failure(self, finished: Finished) -> str | None:
-        """Say why the sandbox itself failed, so that nothing ran; None if it ran."""
+        """Return why the sandbox itself failed, so that nothing ran; None if the command ran."""
         return sandbox_failure(finished, self.confinement)
 
 
 class Execution:
-    """Runs the commands of one server."""
+    """Preparation of one server's commands, and its lasting rules."""
 
     def __init__(self, home: Home, config: Config, sandbox: Sandbox) -> None:
         self._rules = RulesFile(home.root)
@@ -79,13 +76,13 @@ class Execution:
     ) -> PreparedCommand:
         """Prepare a command, with its environment and its sandbox.
 
-        `outside`: without sandbox; `network`: with the network; `by_trust`: the client was not
-        asked, since its programs can only read.
-        Raises SandboxUnavailable where the policy of `settings` cannot be enforced.
+        `outside`: without sandbox; `network`: with the network; `by_trust`: it runs without asking
+        the client, since its programs can only read.
+        Raises SandboxUnavailable if the policy of `settings` cannot be enforced.
         """
         env = command_environment(self._environment, self._variables, tty=tty)
         if outside or by_trust:
-            # A program in a folder that the model may write must not stand in for the one that the
+            # A program in a folder that the model may write must not replace the one that the
             # client knows by this name.
             env["PATH"] = path_without(env.get("PATH", os.defpath), _writable_folders(settings))
         confinement = await self._sandbox.confine(
@@ -109,9 +106,9 @@ class Execution:
         return PreparedCommand(Running(command), confinement)
 
     def rule_coverage(self, argv: tuple[str, ...], cwd: str, workspace: str) -> RuleCoverage:
-        """Look up which lasting rules cover a command, and whether it can only read.
+        """Return which lasting rules cover a command, and whether it can only read.
 
-        `workspace`: the thread's working directory; `cwd`: where the command is to run.
+        `workspace`: the thread's working directory; `cwd`: that of the command.
         """
         rules = self._rules.read()
         network = self._network_rules.read().allow(argv, cwd)
@@ -122,10 +119,10 @@ class Execution:
         )
 
     async def keep_rule(self, argv: tuple[str, ...], cwd: str, answer: CommandAnswer) -> None:
-        """Store a rule for the commands that the client allows from now on.
+        """Store the client's rule for later commands.
 
-        If the client gives no prefix, the rule is this same command in this folder, since the
-        client has seen no more. A rule that cannot be kept is logged; the command runs this once.
+        Without a prefix the rule covers only this command in this folder, as the client has seen no
+        more. A rule that cannot be stored is logged; the command runs only this time.
         """
         rules = self._network_rules if answer.network else self._rules
         if answer.prefix is None:

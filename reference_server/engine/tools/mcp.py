@@ -1,9 +1,9 @@
 """Calls of the tools of MCP servers, as mcpToolCall items.
 
-The servers live in `reference_server. mcp`. The client is not asked: the document has approvals for
-commands and file changes alone, and who configures a server lets it act (docs/security.md). Source:
-session-protocol "ThreadItem" (mcpToolCall), "Events" (item/mcpToolCall/progress; its payload is the
-shipping server's).
+`reference_server.mcp` has the servers. The client is not asked: the specification has approvals for
+commands and file changes only, and configuring a server allows its calls (docs/security.md).
+Source: session-protocol "ThreadItem" (mcpToolCall), "Events" (item/mcpToolCall/progress; its
+payload is the shipping server's).
 """
 
 import base64
@@ -29,18 +29,18 @@ from reference_server.mcp.servers import McpServers
 Fields = dict[str, Any]
 
 SHOWN_CHARACTERS = 40_000
-"""Characters of a result's texts for the model; of longer ones the middle is left out."""
+"""Maximum characters of a result's texts for the model; the middle of longer ones is left out."""
 ERROR_LIMIT = 100_000
-"""Characters of an error for the client."""
+"""Maximum characters of an error for the client."""
 MAX_PROGRESS = 1_000
-"""Notifications of progress of one call; a server that goes on telling is not passed on."""
+"""Maximum progress notifications of one call; further ones of the server are dropped."""
 PROGRESS_LIMIT = 1_000
-"""Characters of one of them."""
+"""Maximum characters of a progress message."""
 INTERRUPTED = "the turn was interrupted"
 
 
 class McpToolCall:
-    """One tool of one server."""
+    """A tool of an MCP server; `hide` redacts secrets in its errors."""
 
     def __init__(
         self, servers: McpServers, name: str, server: str, tool: str, hide: Callable[[str], str]
@@ -52,7 +52,10 @@ class McpToolCall:
         self._hide = hide
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:
-        """Call the tool. Raises CallError, OSError. When cancelled, the item is completed first."""
+        """Call the tool and return its output. Raises CallError for bad arguments, OSError.
+
+        A failure is an output too; a cancelled call's item fails.
+        """
         arguments = call.arguments()
         work = _Work(context.log, self._server, self._tool, arguments)
         try:
@@ -95,7 +98,7 @@ class _Work:
         log.start_item(self._item)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Tell how far the call is; not once it is completed."""
+        """Send a progress notification, unless the call is complete or has sent MAX_PROGRESS."""
         if self._item.status != "inProgress" or self._progress_count == MAX_PROGRESS:
             return
         self._progress_count += 1
@@ -116,7 +119,7 @@ class _Work:
         result: McpToolResult | None = None,
         error: McpToolError | None = None,
     ) -> None:
-        """Complete it. Raises OSError."""
+        """Complete the item, with `error` if given, else with `result`. Raises OSError."""
         outcome = {"result": result} if error is None else {"error": error}
         duration_ms = round((time.monotonic() - self._began) * 1000)
         self._item = self._item.model_copy(
@@ -130,7 +133,7 @@ def _format_progress(done: float, total: float | None) -> str:
 
 
 def _model_output(content: list[Fields], structured: Any, budget: ImageBudget) -> Output:
-    """Return a result as the output of the call: a text, or parts where there are images."""
+    """Return a result as the output of the call: a text, or parts if there are images."""
     words = list[str]()
     images: list[Fields] = []
     for block in content:
@@ -152,7 +155,7 @@ def _model_output(content: list[Fields], structured: Any, budget: ImageBudget) -
 
 
 def _without_data(block: Fields) -> Fields:
-    """Return the size in place of each member with binary data, which a model cannot read."""
+    """Return the size, as text, of each member with binary data, which a model cannot read."""
     return {
         key: f"[{len(value):,} characters]"
         for key, value in block.items()
@@ -161,7 +164,7 @@ def _without_data(block: Fields) -> Fields:
 
 
 def _image(block: Fields, budget: ImageBudget) -> Fields:
-    """Return an image as a part. Raises ImageError."""
+    """Return an image as a part. Raises ImageError if it is not a supported one or too large."""
     data: Any = block.get("data")
     try:
         content = base64.b64decode(data, validate=True)

@@ -1,7 +1,7 @@
 """The tool `apply_patch`: changes of files as fileChange items.
 
-Reading and applying a patch lives in `reference_server.patch`. Source: session-protocol "Approval
-sequence", "ThreadItem" (fileChange), "Events" (turn/diff/updated: "after every fileChange item").
+`reference_server.patch` parses and applies patches. Source: session-protocol "Approval sequence",
+"ThreadItem" (fileChange), "Events" (turn/diff/updated: "after every fileChange item").
 """
 
 import os
@@ -40,17 +40,17 @@ REFUSED = "not applied: the approval policy allows no one to be asked about it"
 
 
 class PatchTool:
-    """Applies patches; also those in a command line's heredoc."""
+    """Tool that applies patches; `apply` is also used for those in a command line's heredoc."""
 
     name = APPLY_PATCH
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        # A limiter of its own: an abandoned plan must not take a worker thread from other work.
+        # A separate limiter: an abandoned plan must not take a worker thread from other work.
         self._planning = anyio.CapacityLimiter(PLANS_AT_ONCE)
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
-        """Carry a call out; a function_call has the patch as `input`. Raises CallError, OSError."""
+        """Carry out a call; a function_call has the patch as `input`. Raises CallError, OSError."""
         text: Any = call.text
         if call.kind == "function_call":
             text = call.arguments().get("input")
@@ -59,7 +59,10 @@ class PatchTool:
         return await self.apply(text, context.settings.cwd, context)
 
     async def apply(self, text: str, cwd: str, context: ToolContext) -> str:
-        """Apply a patch whose relative paths start at `cwd`. Raises CallError, OSError."""
+        """Apply a patch, with paths relative to `cwd`, after the approval that the policy demands.
+
+        Return the output for the model. Raises CallError for a wrong patch, OSError.
+        """
         settings = context.settings
         try:
             check_path(cwd)
@@ -92,7 +95,7 @@ class _PatchRun:
         self._journal = journal_of(context.log, self._work.item)
 
     async def carry_out(self) -> str:
-        """Return the output for the model. When cancelled, the item is completed first."""
+        """Ask if needed, apply, and return the output; a cancelled run completes the item."""
         settings, consents = self._context.settings, self._context.thread.consents
         match ruling_on_file_change(settings.approval_policy, inside=self._refusal is None):
             case Ruling.RUN:
@@ -130,7 +133,7 @@ class _PatchRun:
 
     async def _apply(self) -> str:
         try:
-            # Not abandoned when cancelled: a patch is applied wholly or not at all.
+            # Not abandoned when cancelled: a patch is applied completely or not at all.
             await to_thread.run_sync(apply_plan, self._plan, self._journal)
         except PatchError as error:
             # Changes that others made to these files meanwhile are not part of the turn's diff.
@@ -140,7 +143,7 @@ class _PatchRun:
             await self._complete("failed")
             return f"failed: {error}"
         except anyio.get_cancelled_exc_class():
-            # The interrupt came before it began.
+            # Cancelled before the patch was begun.
             await self._complete("failed")
             raise
         self._context.diff.note(self._plan)
@@ -164,9 +167,9 @@ class _PatchRun:
 
 
 def _read_refusal(view: View | None, path: str, status: os.stat_result | None) -> str | None:
-    """Say why a file may not be read, whatever the client would decide; None if it may.
+    """Return why a file may not be read, whatever the client decides; None if it may.
 
-    Whether a patch matches a file reveals to the model what the file contains.
+    Reading is checked because a patch that matches tells the model the file's content.
     """
     if is_kernel_path(path):
         return "is not a file of a disk"
@@ -176,7 +179,7 @@ def _read_refusal(view: View | None, path: str, status: os.stat_result | None) -
 
 
 def _write_refusal(plan: Plan, view: View | None) -> str | None:
-    """Say which files of a patch the sandbox does not allow to write; None if it allows all."""
+    """Return which files of a patch the sandbox forbids to write, as a text; None if none."""
     paths = [] if view is None else [path for path in plan.paths if not view.writable(path)]
     if not paths or view is None:
         return None
@@ -187,9 +190,9 @@ def _write_refusal(plan: Plan, view: View | None) -> str | None:
 
 
 def _describe_redirects(plan: Plan, cwd: str) -> str | None:
-    """Say which paths of a patch are links to other places; None if none is.
+    """Return which paths of a patch are links to other places, as a text; None if none is.
 
-    The approval request shows the paths as the model has written them.
+    The client needs it: an approval request shows the paths as the model wrote them.
     """
     try:
         resolved = os.path.realpath(cwd)
@@ -199,7 +202,7 @@ def _describe_redirects(plan: Plan, cwd: str) -> str | None:
     redirects: list[str] = []
     for change in plan.changes:
         for place in filter(None, (change.place, change.moved_place)):
-            # The folder of the thread itself may be named by a link, which is not reported.
+            # A link to the thread's own folder is not reported.
             relative = os.path.relpath(place.path, cwd)
             expected = (
                 os.path.join(resolved, relative) if is_inside(place.path, cwd) else place.path

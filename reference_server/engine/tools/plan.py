@@ -18,18 +18,18 @@ _STATUS: dict[str, Literal["completed", "inProgress", "pending"]] = {
     "in_progress": "inProgress",
     "completed": "completed",
 }
-"""The model's word -> the protocol's."""
+"""The protocol's status by the model's."""
 MAX_STEPS = 1_000
-"""Steps of a plan: all of them are sent with each change of one."""
+"""Maximum steps of a plan: all of them are sent with each change of one."""
 
 
 class PlanTool:
-    """Sends the whole plan, as the model gives it, to the client."""
+    """Tool that sends the model's whole plan to the subscribers."""
 
     name = UPDATE_PLAN
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
-        """Send the plan. Raises CallError."""
+        """Send the plan. Raises CallError for bad arguments."""
         arguments = call.arguments()
         explanation = arguments.get("explanation")
         if not isinstance(explanation, str | None):
@@ -46,7 +46,7 @@ class PlanTool:
 
 
 def _steps(plan: Any) -> list[PlanStep]:
-    """Read the steps. Raises CallError."""
+    """Return the steps of the argument `plan`. Raises CallError for a bad one."""
     if not isinstance(plan, list):
         raise CallError("update_plan: `plan` must be an array of steps")
     if len(cast("list[Any]", plan)) > MAX_STEPS:

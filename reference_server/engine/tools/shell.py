@@ -1,7 +1,7 @@
 """The tool `exec_command`: commands as commandExecution items.
 
 Source: session-protocol "Approval sequence", "ThreadItem" (commandExecution), "Enumerations". A
-command that fails or is stopped is an output for the model; it never ends the turn.
+failed or stopped command gives an output for the model and never ends the turn.
 """
 
 import os
@@ -37,9 +37,9 @@ Fields = dict[str, Any]
 V = TypeVar("V", str, bool)
 
 SHOWN_CHARACTERS = 20_000
-"""Characters from the beginning, and as many from the end, of a command's output for the model."""
+"""Characters of a command's output that the model gets from its beginning, and from its end."""
 MAX_TIMEOUT_MS = 1e15
-"""Milliseconds of the longest time limit; a larger number is a mistake, and may fit no float."""
+"""Upper bound of time limits; a larger number is a mistake, and may not fit a float."""
 DECLINED = "rejected by user"
 OUTSIDE = "To run outside the sandbox"
 SHORTER = "no system runs that: write it to a script with apply_patch, and run the script"
@@ -49,7 +49,7 @@ REFUSED = "not run: the approval policy allows no one to be asked about it"
 
 @dataclass(frozen=True, slots=True)
 class ShellCall:
-    """The arguments. `timeout` is in seconds; `cwd` is absolute."""
+    """Arguments of a call. `timeout` is in seconds; `cwd` is absolute."""
 
     command: str
     cwd: str
@@ -60,7 +60,7 @@ class ShellCall:
 
     @classmethod
     def read(cls, call: ToolCall, cwd: str) -> "ShellCall":
-        """Check the arguments of a call. Raises CallError."""
+        """Parse the arguments of a call; `workdir` is relative to `cwd`. Raises CallError."""
         arguments = call.arguments()
         command: Any = arguments.get("cmd")
         if not isinstance(command, str) or not command.strip():
@@ -81,19 +81,19 @@ class ShellCall:
 
     @property
     def question(self) -> str | None:
-        """The reason that the client is shown: the model's, and whether it is to run outside."""
+        """The reason shown to the client: the model's, and that it is to run outside, if so."""
         if not self.is_escalated:
             return self.reason
         return OUTSIDE + (f": {self.reason}" if self.reason else "")
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words of the process."""
+        """The argv of the process."""
         return ("bash", "-c", self.command)
 
 
 class ShellTool:
-    """Runs command lines."""
+    """Tool that runs command lines."""
 
     name = EXEC_COMMAND
 
@@ -102,7 +102,7 @@ class ShellTool:
         self._patches = patches
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
-        """Carry a call out and return its exit code and output. Raises CallError, OSError."""
+        """Carry out a call and return its exit code and output. Raises CallError, OSError."""
         shell_call = ShellCall.read(call, context.settings.cwd)
         if patch := heredoc_patch(shell_call.command):
             text, folder = patch
@@ -129,10 +129,10 @@ class _CommandRun:
         self._work = work
         self._by_trust = False
         self._is_accepted = False
-        """The client has accepted this command, for its reason, in this call or for the session."""
+        """True if the client has accepted this command with its reason, now or for the session."""
 
     async def carry_out(self) -> str:
-        """Return the output for the model. When cancelled, the item is completed first."""
+        """Ask if needed, run, and return the output; a cancelled run completes the item."""
         shell_call, settings = self._call, self._context.settings
         standing = self._execution.rule_coverage(shell_call.argv, shell_call.cwd, settings.cwd)
         network = standing.network and not shell_call.is_escalated
@@ -183,8 +183,8 @@ class _CommandRun:
         except anyio.get_cancelled_exc_class():
             self._work.complete("declined")
             raise
-        # A lasting rule never lets a command run outside the sandbox: so it is accepted for the
-        # session.
+        # A lasting rule never lets a command run outside the sandbox, so the command is accepted
+        # for the session instead.
         if answer.for_session or (answer.keep_rule and outside):
             self._context.thread.consents.accept_command(
                 self._context.settings.sandbox,
@@ -199,7 +199,8 @@ class _CommandRun:
         prepared = await self._prepare(outside=outside, network=network)
         finished = await self._execute(prepared)
         ruling = self._ruling_on_denial()
-        # A secret of the user was not what the client was asked about, even if the command met it.
+        # If the client is not asked again, a hidden file, such as a secret of the user, is no
+        # reason for a second run: the earlier approval was not about that file.
         asks = ruling is Ruling.ASK
         if not prepared.was_denied(finished, forbidden_files=asks):
             ruling = Ruling.FAIL
@@ -214,14 +215,14 @@ class _CommandRun:
         return self._finish(finished, prepared)
 
     def _ruling_on_denial(self) -> Ruling:
-        # Where commands may write, an earlier one could have changed what this one does since the
-        # client saw it.
+        # If commands may write, an earlier one could have changed the effect of this one since the
+        # client accepted it.
         settings = self._context.settings
         accepted = self._is_accepted and isinstance(settings.sandbox, ReadOnly)
         return ruling_on_denial(settings.approval_policy, accepted=accepted)
 
     async def _prepare(self, *, outside: bool, network: bool) -> PreparedCommand:
-        """Put the command into its sandbox. Raises CallError if that fails; the item fails too."""
+        """Prepare the command in its sandbox. Raises CallError, after completing the item."""
         shell_call = self._call
         try:
             return await self._execution.prepare(
@@ -242,7 +243,7 @@ class _CommandRun:
             raise
 
     async def _execute(self, prepared: PreparedCommand) -> Finished:
-        """Run the command to its end; when cancelled, all its processes are ended first."""
+        """Run the command to its end; if cancelled, end all its processes and complete the item."""
         try:
             return await prepared.process.run(self._work.output)
         except BaseException:
@@ -278,7 +279,7 @@ class _CommandRun:
 
 
 def _model_output(finished: Finished) -> str:
-    """Return the output for the model: exit code, whether it timed out, what it printed."""
+    """Return the output for the model: exit code, a note if it timed out, shortened output."""
     head = [f"Exit code: {finished.exit_code}"]
     if finished.timed_out:
         head.append("The command took too long and was ended.")
@@ -286,7 +287,7 @@ def _model_output(finished: Finished) -> str:
 
 
 def _shorten(output: str) -> str:
-    """Leave out the middle of a long output, which the client has as a whole."""
+    """Return an output for the model, without the middle of a long one; clients have all of it."""
     cut = len(output) - 2 * SHOWN_CHARACTERS
     if cut <= 0:
         return output

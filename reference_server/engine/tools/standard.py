@@ -1,6 +1,6 @@
-"""The tools of a server, with `view_image`, by which the model looks at an image of the disk.
+"""The set of a server's own tools, and the tool `view_image`, which shows the model an image file.
 
-The descriptions for the model are in `tool_definitions`. Source: session-protocol "ThreadItem"
+`tool_definitions` has the descriptions for the model. Source: session-protocol "ThreadItem"
 (imageView).
 """
 
@@ -25,7 +25,7 @@ Fields = dict[str, Any]
 
 
 class ViewImageTool:
-    """Sends an image file to the model."""
+    """Tool that sends an image file to the model."""
 
     name = VIEW_IMAGE
 
@@ -33,9 +33,9 @@ class ViewImageTool:
         self._images = images
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:
-        """Read the file and show an imageView item; none if it cannot be read.
+        """Return the image as content parts and emit an imageView item.
 
-        Raises CallError, OSError.
+        Raises CallError, without an item, if it cannot be read; OSError.
         """
         path = call.arguments().get("path")
         if not isinstance(path, str) or not path:
@@ -52,7 +52,7 @@ class ViewImageTool:
 
 
 def standard_tools(home: Home, config: Config, sandbox: Sandbox, images: LocalImages) -> Toolbox:
-    """Make the tools that every thread has."""
+    """Return the tools that every thread has."""
     patches = PatchTool(sandbox)
     shell = ShellTool(Execution(home, config, sandbox), patches)
     return Toolbox([shell, patches, PlanTool(), ViewImageTool(images)])

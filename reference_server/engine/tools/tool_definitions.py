@@ -1,7 +1,7 @@
-"""The tools offered to the model: the entries of `tools` in a model call.
+"""Definitions of the server's own tools for the model: entries of `tools` in a model call.
 
-They stand apart from what carries calls out, which takes long to import: a turn without tool calls
-does not wait for that. The shapes follow the Responses API. To add a tool: its entry here, and its
+They are separate from the tools themselves, which take long to import: a turn without tool calls
+does not need those. The shapes follow the Responses API. To add a tool: its entry here, and its
 class in `standard`.
 """
 
@@ -17,7 +17,7 @@ UPDATE_PLAN = "update_plan"
 VIEW_IMAGE = "view_image"
 WEB_SEARCH = "web_search"
 STEP_STATUS = ("pending", "in_progress", "completed")
-"""The status of a step of a plan, in the words that the model uses."""
+"""The model's values of the status of a plan's step."""
 
 _COMMAND: Fields = {
     "type": "function",
@@ -107,10 +107,10 @@ _WEB_SEARCH_TOOLS: dict[str, Fields] = {
     "live": {"type": WEB_SEARCH},
     "cached": {"type": WEB_SEARCH, "external_web_access": False},
 }
-"""The provider itself carries it out."""
+"""Entry by the setting `web_search`; the provider itself carries out the searches."""
 
 
 def offers(config: Config) -> list[Fields]:
-    """Return `tools` of a model call."""
+    """Return the entries of the server's own tools for `tools` of a model call."""
     hosted = [_WEB_SEARCH_TOOLS[mode]] if (mode := config.web_search) in _WEB_SEARCH_TOOLS else []
     return [_COMMAND, _PATCH, _PLAN, _IMAGE, *hosted]

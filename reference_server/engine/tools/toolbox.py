@@ -1,4 +1,4 @@
-"""Finding the tool that carries out a call.
+"""The toolbox, which finds the tool of a call.
 
 To add a tool: a module beside this one, its line in `standard`, its entry in `tool_definitions`.
 """
@@ -26,9 +26,10 @@ class Toolbox:
     async def carry_out(
         self, call: ToolCall, context: ToolContext, other: Tool | None = None
     ) -> Fields:
-        """Return the output item of a call. Raises OSError where it cannot be recorded.
+        """Carry out a call and return its output item, also for a failure or an unknown tool.
 
-        `other`: the tool of that name which is not the server's own.
+        `other` is used if neither the server nor the client has a tool of that name. Raises OSError
+        if an item cannot be recorded.
         """
         tool = self._tools.get(call.name) or context.client_tools.get(call.name, other)
         if tool is None:
