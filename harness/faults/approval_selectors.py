@@ -1,4 +1,4 @@
-"""Selectors of approvals' frames: the question, our answer, and the frames after it."""
+"""Selectors of the frames of an approval: the request, the client's answer, and later frames."""
 
 from harness.faults.selectors import Selector, Verdict, notification, turn_completed, turn_in
 from harness.faults.site import APPROVALS, Approval, FaultSite
@@ -6,7 +6,7 @@ from harness.trace.frame import Frame
 
 
 def question(*methods: str) -> Selector:
-    """Select a request of the target to approve an item, which has begun, of a turn of ours."""
+    """Select an approval request for a started item of a turn that the client started."""
     accepted = methods or APPROVALS
     return Selector(
         "request for an approval",
@@ -17,7 +17,7 @@ def question(*methods: str) -> Selector:
 
 
 def decision(*methods: str) -> Selector:
-    """Select our answer to such a request."""
+    """Select the client's answer to an approval request, of one of these methods if given."""
     accepted = methods or APPROVALS
     return Selector(
         "answer to a request for an approval",
@@ -28,7 +28,7 @@ def decision(*methods: str) -> Selector:
 
 
 def approval_resolved(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selector:
-    """serverRequest/resolved after an answer, one of these decisions if any is given."""
+    """Select serverRequest/resolved after an answer, with one of these decisions if given."""
 
     def follows(site: FaultSite, frame: Frame) -> Verdict:
         return (
@@ -44,7 +44,7 @@ def approval_resolved(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> 
 
 
 def decided_item(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selector:
-    """item/completed after a question, an answer of one of these decisions, and its resolving."""
+    """Select the item/completed that ends a whole approval, of one of these decisions if given."""
     return Selector(
         f"item completed after {' or '.join(decisions) or 'an answer'}",
         lambda site, f: whole_approval(site, f, *decisions, methods=methods) is not None,
@@ -69,7 +69,9 @@ def decided_turn(decision: str) -> Selector:
 def whole_approval(
     site: FaultSite, frame: Frame, *decisions: str, methods: tuple[str, ...] = APPROVALS
 ) -> Approval | None:
-    """Return the whole approval that ended with a frame, None if there is none that fits."""
+    """Return the approval whose item completed with `frame` after one item/started and one
+    serverRequest/resolved; None if there is none with these decisions and methods.
+    """
     return site.find_approval(
         lambda a: (
             a.completion is frame

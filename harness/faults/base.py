@@ -1,4 +1,4 @@
-"""The form of a fault, and finding all faults."""
+"""The form of a fault, and the collection of all faults."""
 
 import importlib
 import pkgutil
@@ -13,10 +13,10 @@ from harness.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on the conversation for a rule to notice a fault; `description` names it.
+    """A condition on the whole conversation, without which no rule can notice a fault.
 
-    It is checked on a stored trace, with the frames of one connection, before the fault is applied.
-    A live stream does not know its future.
+    It is checked on the frames of one connection of a stored trace, without the fault. It does not
+    apply to a live stream, whose future is unknown.
     """
 
     description: str
@@ -25,9 +25,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class StoredOnly:
-    """A change that needs a whole stored trace; `reason` says what a stream lacks.
+    """A change that needs a whole stored trace; `reason` says why a stream does not suffice.
 
-    `apply` gets the site at the end of one connection, and the trace to change.
+    `apply` gets the site at the end of one connection and the trace, and returns a changed copy. It
+    raises `NotApplied` if it finds no place.
     """
 
     reason: str
@@ -36,10 +37,10 @@ class StoredOnly:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One error of a server, or of the harness.
+    """One error of a server, of a client, or of the harness.
 
     `reason` says why the output is illegal (or, for an INFO rule, worth recording), `rule` is the
-    rule that must notice it, `on` the stored good trace that proves it.
+    rule that must notice it, `on` the stored good trace on which a test shows that it does.
     """
 
     id: str

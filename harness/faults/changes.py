@@ -1,7 +1,7 @@
-"""The timing of faults: the first frame that fits, every one, or one and all later ones.
+"""The timing of faults: at the first frame that fits, at every one, or from one on.
 
-A fault with another timing is a function in its table with the same signature (`Change`), made
-of `wait_for` and the queue.
+A fault with another timing is a function with the same signature (`Change`) in its table, which
+uses `wait_for` and the queue.
 """
 
 from collections.abc import Callable, Generator
@@ -23,7 +23,7 @@ Follows: TypeAlias = Callable[[FaultSite, Frame, Frame], bool]
 
 
 def wait_for(queue: FrameQueue, pick: Selector) -> Generator[None, Frame | None, Frame]:
-    """Wait for the first frame that fits. Raises `NotApplied` if the conversation ends first.
+    """Receive frames until one fits, and return it. Raises `NotApplied` at the end if none fits.
 
     Frames are held back while it is unknown whether they fit.
     """
@@ -47,7 +47,7 @@ def wait_for(queue: FrameQueue, pick: Selector) -> Generator[None, Frame | None,
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """Do something to the first frame that fits."""
+    """A change that applies operators to the first frame that fits."""
 
     pick: Selector
     do: tuple[Operator, ...]
@@ -60,7 +60,7 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Do something to every frame that fits."""
+    """A change that applies operators to every frame that fits."""
 
     pick: Selector
     do: tuple[Operator, ...]
@@ -87,7 +87,9 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Throughout:
-    """Do something to the first frame that fits, and to all later notifications of its item."""
+    """A change that applies operators to the first frame that fits and to all later notifications
+    of its item.
+    """
 
     pick: Selector
     do: tuple[Operator, ...]
@@ -105,9 +107,9 @@ class Throughout:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Delay the first frame that fits until after the first frame that it may follow.
+    """A change that moves the first frame that fits behind a later one that `follows` accepts.
 
-    `waits_for` names that frame.
+    `waits_for` names that later frame in messages.
     """
 
     pick: Selector
@@ -132,7 +134,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class DelayBy:
-    """Delay the first frame that fits by `frames` later ones of its direction."""
+    """A change that moves the first frame that fits behind `frames` later ones of its direction."""
 
     pick: Selector
     frames: int
@@ -157,7 +159,7 @@ class DelayBy:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Several changes in sequence, each from the next frame on."""
+    """Changes applied in turn; each starts with the frame after the previous change ended."""
 
     changes: tuple[Change, ...]
 
@@ -168,7 +170,7 @@ class Sequence:
 
 
 def for_each_from(queue: FrameQueue, start: Frame, act: Callable[[Frame], None]) -> Steps:
-    """Do something to a frame and to every later one, including held ones."""
+    """Call `act` with each frame from `start` on that is still queued, and with every new one."""
     for frame in queue.pending_from(start):
         act(frame)
     while (now := (yield)) is not None:
@@ -176,9 +178,9 @@ def for_each_from(queue: FrameQueue, start: Frame, act: Callable[[Frame], None])
 
 
 def rename_id(queue: FrameQueue, start: Frame, old: str, new: str) -> Steps:
-    """Rename an id of the target from a frame on: every value `old` becomes `new`.
+    """Rename an id in the server's messages from a frame on: every value `old` becomes `new`.
 
-    The server gets the old id where the client sends the new one.
+    In the client's messages the new id becomes the old one again.
     """
 
     def rename(frame: Frame) -> None:
@@ -190,32 +192,32 @@ def rename_id(queue: FrameQueue, start: Frame, old: str, new: str) -> Steps:
 
 
 def first(pick: Selector, *do: Operator) -> Change:
-    """Do this to the first frame that fits."""
+    """Return a change that applies operators to the first frame that fits."""
     return First(pick, do)
 
 
 def every(pick: Selector, *do: Operator) -> Change:
-    """Do this to every frame that fits."""
+    """Return a change that applies operators to every frame that fits."""
     return Every(pick, do)
 
 
 def throughout(pick: Selector, *do: Operator) -> Change:
-    """Do this to the first frame that fits, and to all later notifications of its item."""
+    """Return a change of the first frame that fits and of all later notifications of its item."""
     return Throughout(pick, do)
 
 
 def delay(pick: Selector, waits_for: str, follows: Follows) -> Change:
-    """Delay the first frame that fits until after a frame that `follows` accepts."""
+    """Return a change that moves the first frame that fits behind one that `follows` accepts."""
     return Delay(pick, waits_for, follows)
 
 
 def in_sequence(*changes: Change) -> Change:
-    """Make these changes one after the other."""
+    """Return a change that applies these changes in turn."""
     return Sequence(changes)
 
 
 def requires(pick: Selector) -> Condition:
-    """Return the condition that some frame fits."""
+    """Return the condition that some frame of the conversation fits."""
 
     def holds(trace: Trace) -> bool:
         queue = FrameQueue(FaultSite(trace.marks))
@@ -236,7 +238,7 @@ def requires(pick: Selector) -> Condition:
 
 
 def _consider(queue: FrameQueue, pick: Selector, frame: Frame | None, waiting: list[Frame]) -> None:
-    """Hold a new frame with the waiting ones, if it may fit."""
+    """Hold a new frame, and add it to `waiting`, if it fits or may still fit."""
     if frame is not None and pick.fits(queue.site, frame) is not False:
         queue.hold(frame)
         waiting.append(frame)

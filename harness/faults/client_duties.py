@@ -1,6 +1,6 @@
-"""Faults of clients: violations of each duty, made on the stored trace of a dutiful client.
+"""Faults of clients: violations of each duty, applied to the stored trace of a dutiful client.
 
-They are not faults of servers, so they are not in `tables`, which `all_faults` reads.
+They are not faults of servers, so they are not among those of `all_faults`.
 """
 
 from typing import Any, Final
@@ -28,7 +28,7 @@ _SECOND_TURN: Final[dict[str, Any]] = {
 
 
 def _send_extra(message: Any) -> Change:
-    """Return a change that sends one more message of the client, after thread/start."""
+    """Return a change that adds a message of the client after the answer to thread/start."""
     return first(answer_to("thread/start"), insert(message, Origin.HARNESS))
 
 
@@ -45,7 +45,7 @@ def _fault(name: str, duty: str, reason: str, change: Change | StoredOnly) -> Fa
 
 
 def stop_at_question(site: FaultSite, trace: Trace) -> Trace:
-    """Return the trace up to a question, which is never answered, though the server waits."""
+    """Return the trace up to the first approval request, so that the client never answers it."""
     questions = [frame for frame in site.frames if question().fits(site, frame)]
     if not questions:
         raise NotApplied("no request for an approval")

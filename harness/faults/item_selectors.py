@@ -1,6 +1,6 @@
 """Selectors of items' frames: start, end, deltas.
 
-Items are those of turns that we started and that were announced, as in `selectors`.
+Only items of turns count that the client started and the server announced.
 """
 
 from harness.faults.selectors import Selector, Verdict, notification
@@ -11,7 +11,7 @@ from harness.trace.views import ItemView
 
 
 def item_started(*types: str) -> Selector:
-    """Select the first frame of an item, an item/started, of one of these types if given."""
+    """Select an item/started that is the first frame of its item, of these types if given."""
 
     def starts(site: FaultSite, frame: Frame) -> Verdict:
         item = item_in(site, frame)
@@ -23,7 +23,7 @@ def item_started(*types: str) -> Selector:
 
 
 def item_completed(*types: str) -> Selector:
-    """Select the first item/completed of an item of such a turn, begun once before."""
+    """Select the first item/completed of an item that started once, of these types if given."""
 
     def completes(site: FaultSite, frame: Frame) -> Verdict:
         item = item_in(site, frame)
@@ -35,7 +35,7 @@ def item_completed(*types: str) -> Selector:
 
 
 def delta(*types: str, method: str = "") -> Selector:
-    """Select a delta with a text, of an item that was begun once and has not ended before."""
+    """Select a delta that is not empty, between the only item/started and the item/completed."""
 
     def streams(site: FaultSite, frame: Frame) -> Verdict:
         item = site.item_of(frame)
@@ -51,7 +51,7 @@ def delta(*types: str, method: str = "") -> Selector:
 
 
 def delta_before_another(*types: str, method: str = "") -> Selector:
-    """Select a delta with a later one of its item; known when that or the end comes."""
+    """Select a delta that another delta of its item follows; decided when that or the end comes."""
 
     def has_next_delta(site: FaultSite, frame: Frame) -> Verdict:
         item = item_in(site, frame)
@@ -61,7 +61,7 @@ def delta_before_another(*types: str, method: str = "") -> Selector:
 
 
 def last_delta(*types: str, method: str = "") -> Selector:
-    """Select the last delta of its item; known when the next one or the item's end comes."""
+    """Select the last delta of its item; decided when the next one or the item's end comes."""
 
     def ends(site: FaultSite, frame: Frame) -> Verdict:
         item = item_in(site, frame)
@@ -71,9 +71,9 @@ def last_delta(*types: str, method: str = "") -> Selector:
 
 
 def begun_and_streamed(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether a started item gets a delta before a question or its end.
+    """Return whether a started item gets a delta before a server request about it or its end.
 
-    None while that is unknown.
+    Return None while that is unknown.
     """
     item = item_in(site, frame)
     if site.deltas(item):
@@ -83,7 +83,7 @@ def begun_and_streamed(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def item_in(site: FaultSite, frame: Frame) -> ItemView:
-    """Return the item of a frame that is known to have one."""
+    """Return the item of a frame. Raises `ValueError` if it has none."""
     item = site.item_of(frame)
     if item is None:
         raise ValueError(f"frame {frame.seq} is about no item")

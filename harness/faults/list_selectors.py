@@ -11,7 +11,7 @@ from harness.faults.site import FaultSite
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 
-# Requests after which a thread may not be stored.
+# After one of these requests it is uncertain whether a thread must be listed.
 UNSETTLING_METHODS = ("thread/rollback", "thread/compact/start", "review/start")
 
 
@@ -26,20 +26,20 @@ def thread_ids(frame: Frame) -> list[str]:
 
 
 def filters_of(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return the params of the request that are neither null nor about pages or order."""
+    """Return the filters of a list's request: its params that are not null, nor for paging."""
     params = site.params_of(frame)
     about_pages = ("cursor", "limit", "sortKey")
     return {k: v for k, v in params.items() if v is not None and k not in about_pages}
 
 
 def page_limit(site: FaultSite, frame: Frame) -> int:
-    """Return the limit that was asked for, 0 if it is no page size."""
+    """Return the requested limit, 0 if it is not a whole number above 0."""
     value = site.params_of(frame).get("limit")
     return value if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def is_resting(site: FaultSite, frame: Frame, thread_id: str) -> bool:
-    """Return whether a thread of ours has completed a turn, and was left alone since then."""
+    """Return whether a thread that the client started rests at the request of a list."""
     thread = site.conversation.threads.get(thread_id)
     request = site.request_of(frame)
     if request is None or not site.is_our_thread(thread_id) or thread is None:
@@ -51,7 +51,7 @@ def is_resting(site: FaultSite, frame: Frame, thread_id: str) -> bool:
 
 
 def is_unsettled(site: FaultSite) -> bool:
-    """Return whether a request of ours is open, or was of an unsettling method."""
+    """Return whether a request that changes lists is open, or an unsettling one was ever sent."""
     open_now = any(
         site.has_open_request(method)
         for method in ("thread/archive", "thread/unarchive", "turn/start", "thread/name/set")
@@ -68,7 +68,7 @@ def was_notified_since(site: FaultSite, request: Frame, thread_id: str) -> bool:
 
 
 def resting_places(site: FaultSite, frame: Frame) -> list[int]:
-    """Return the places of the threads on a page that rest."""
+    """Return the indexes of the threads on a page that rest."""
     return [
         index
         for index, thread_id in enumerate(thread_ids(frame))
@@ -84,7 +84,7 @@ def resting_page() -> Selector:
 
 
 def whole_list(keeps: str, *, value: object = None) -> Selector:
-    """Select the only page of a list without filters but one: `keeps`, with a value or with any."""
+    """Select a list of one page whose only filter is `keeps` (none if "") with this value."""
 
     def fits(site: FaultSite, frame: Frame) -> bool:
         params = site.params_of(frame)
@@ -96,7 +96,7 @@ def whole_list(keeps: str, *, value: object = None) -> Selector:
 
 
 def shown_threads(site: FaultSite) -> dict[str, dict[str, Any]]:
-    """Return the latest form of threads in replies to thread/start and thread/list."""
+    """Return the latest object of each thread in results of thread/start and thread/list, by id."""
     threads: dict[str, dict[str, Any]] = {}
     for frame in site.frames:
         if answer_to("thread/start").fits(site, frame):
@@ -108,7 +108,7 @@ def shown_threads(site: FaultSite) -> dict[str, dict[str, Any]]:
 
 
 def in_archive(site: FaultSite, thread_id: str) -> bool:
-    """Return whether the last request to archive a thread, or to bring it back, archived it."""
+    """Return whether the last request to archive or unarchive a thread is thread/archive."""
     moves = [
         frame.method
         for frame in site.frames
@@ -121,7 +121,7 @@ def in_archive(site: FaultSite, thread_id: str) -> bool:
 def unlisted_threads(
     site: FaultSite, frame: Frame, *, archived: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the threads that rest, in the archive or outside of it, and are not on a page."""
+    """Return the resting threads, archived or not, that are missing on a page."""
     on_it = thread_ids(frame)
     return [
         thread

@@ -20,7 +20,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class McpRun:
-    """A run: its request, a copy of its end for an edit to change, and the earlier runs."""
+    """A run: its request, its earlier runs, and a copy of its end, which edits change in place."""
 
     request: Message
     end: Message
@@ -28,7 +28,7 @@ class McpRun:
 
     @property
     def words(self) -> list[str]:
-        """The words of the command line behind `mcp`."""
+        """The words of the command line after `mcp`."""
         return [text(word) for word in arr(self.request.get("argv"))][1:]
 
     @property
@@ -42,21 +42,21 @@ class McpRun:
         return next((word for word in self.words[1:2] if not word.startswith("-")), "")
 
     def option(self, flag: str) -> str:
-        """Return the word behind a flag, "" if it was not given."""
+        """Return the word after a flag, "" if the flag was not given."""
         before = self.words[: self.words.index("--")] if "--" in self.words else self.words
         return before[before.index(flag) + 1] if flag in before[:-1] else ""
 
     @property
     def stdout(self) -> str:
-        """Return the standard output of the run."""
+        """The standard output of the run."""
         return text(self.end.get("stdout"))
 
     def set_stdout(self, output: str) -> None:
-        """Set the standard output."""
+        """Change the standard output of the run."""
         self.end["stdout"] = output
 
     def servers(self, *, before: bool = False) -> dict[str, Message]:
-        """Return the tables of the servers, by name."""
+        """Return the tables of the servers after the run (or before) by name, {} if not TOML."""
         try:
             data = tomllib.loads(_config(self.request if before else self.end))
         except tomllib.TOMLDecodeError:
@@ -65,29 +65,29 @@ class McpRun:
 
     @property
     def has_credentials(self) -> bool:
-        """Return whether credentials were stored before it."""
+        """Return whether credentials were stored before the run."""
         return any("holds" in obj(file) for file in arr(self.request.get("files")))
 
     def edit_config(self, how: Callable[[str], str]) -> None:
-        """Edit config.toml after the run."""
+        """Replace the text of config.toml after the run by the result of `how`."""
         for file in map(obj, arr(self.end.get("files"))):
             if file.get("path") == "config.toml":
                 file["text"] = how(text(file.get("text")))
 
     def edit_server(self, name: str, how: Callable[[str], str]) -> None:
-        """Edit the table of a server, with its subtables, after the run."""
+        """Replace the tables of a server in config.toml after the run by the results of `how`."""
         parts = rf"^\[mcp_servers\.{re.escape(name)}(?:\.[^\]]*)?\]\n(?:(?!\[).*(?:\n|\Z))*"
         self.edit_config(
             lambda whole: re.sub(parts, lambda m: how(m[0]), whole, flags=re.MULTILINE)
         )
 
 
-# Changes the end of a run, or nothing where it has no place.
+# Changes the end of a run in place, or nothing if it has no place there.
 RunEdit = Callable[[McpRun], None]
 
 
 def edit_run(command: str, do: RunEdit, description: str) -> StoredOnly:
-    """Return a change of the first run of a command that the edit changes."""
+    """Return a change of the first run of `command` on which `do` has an effect."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         for frame, run in _runs(trace):
@@ -102,7 +102,7 @@ def edit_run(command: str, do: RunEdit, description: str) -> StoredOnly:
 
 
 def _runs(trace: Trace) -> Iterator[tuple[Frame, McpRun]]:
-    """Yield the ends of runs, each with its run."""
+    """Yield the frame of each run's end with the run."""
     requests: dict[Any, Message] = {}
     earlier: list[McpRun] = []
     for frame in trace.frames:

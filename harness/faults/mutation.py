@@ -1,4 +1,4 @@
-"""Mutation testing of the rules: every fault on a trace, judged anew."""
+"""Mutation testing of the rules: a trace is judged again with each fault in it."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -16,7 +16,10 @@ from harness.trace.trace import Trace
 
 
 class Outcome(StrEnum):
-    """The outcome of a fault: only SURVIVED speaks against the rules."""
+    """The outcome of a fault; SURVIVED means that its rule missed it.
+
+    MASKED: the rule is broken without the fault too, so that nothing can be concluded.
+    """
 
     KILLED = "KILLED"
     SURVIVED = "SURVIVED"
@@ -26,7 +29,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One fault on one trace. `noticing_rules` have more violations than without it."""
+    """One fault on one trace. `noticing_rules` have more violations than without the fault."""
 
     fault_id: str
     rule: str
@@ -42,9 +45,9 @@ def mutate(
     *,
     only_own: bool = False,
 ) -> list[Mutation]:
-    """Judge the trace with each fault in it, against the trace without.
+    """Return the outcome of each fault: the trace with it is compared with the trace without it.
 
-    `deviations` are the rules that the target is known to break. MASKED: the primary rule is one of
+    `deviations` are the rules that the target is known to break. MASKED: the fault's rule is one of
     them, or was broken before the fault and has no new violation. With `only_own` only the fault's
     rule judges: the outcome is the same, in a fraction of the time.
     """
@@ -84,7 +87,7 @@ def _mutation(
 
 
 def _violations(rows: Iterable[Row]) -> Counter[str]:
-    """Count each rule's violations: a fault may rename the subjects of older ones."""
+    """Return each rule's number of violations; subjects do not count, as faults may rename them."""
     return Counter(
         row.rule
         for row in rows

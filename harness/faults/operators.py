@@ -1,4 +1,4 @@
-"""Changes of the frames that faults picked. Each changes the queue, and nothing else."""
+"""Changes of the frame that a fault picked. Each changes only the queue."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
@@ -15,7 +15,7 @@ Value: TypeAlias = Callable[[FaultSite, Frame], Any]
 
 
 def drop(queue: FrameQueue, frame: Frame) -> None:
-    """Drop the frame."""
+    """Remove the frame from the queue."""
     queue.drop(frame)
 
 
@@ -30,12 +30,12 @@ def cut(queue: FrameQueue, frame: Frame) -> None:
 
 
 def edit(*path: str | int, to: Any) -> Operator:
-    """Set the value at a path. Raises `NotApplied` if the message lacks it."""
+    """Return an operator that sets the value at a path; `NotApplied` if its parent is missing."""
     return rewrite(lambda message: put(message, path, to))
 
 
 def edit_by(*path: str | int, value: Value) -> Operator:
-    """Set the value at a path to one that depends on the conversation."""
+    """Return an operator that sets the value at a path to one computed from the conversation."""
 
     def operate(queue: FrameQueue, frame: Frame) -> None:
         new = value(queue.site, frame)
@@ -45,42 +45,42 @@ def edit_by(*path: str | int, value: Value) -> Operator:
 
 
 def remove(*path: str | int) -> Operator:
-    """Remove the member or element at a path. Raises `NotApplied` if it is missing."""
+    """Return an operator that removes the value at a path; `NotApplied` if it is missing."""
     return rewrite(lambda message: _remove_at(message, path))
 
 
 def rewrite(how: Callable[[Any], Any]) -> Operator:
-    """Replace the message by the result of `how` on a copy."""
+    """Return an operator that replaces the message by the result of `how` on a copy."""
     return lambda queue, frame: queue.alter(frame, how)
 
 
 def answer(**members: Any) -> Operator:
-    """Replace the answer by one with the same id and these members."""
+    """Return an operator that replaces an answer by one with the same id and these members."""
     return lambda queue, frame: queue.alter(frame, lambda _: {"id": frame.id, **members})
 
 
 def answer_by(result: Value) -> Operator:
-    """Replace the result by one that depends on the conversation."""
+    """Return an operator that replaces an answer by a result computed from the conversation."""
     return lambda queue, frame: answer(result=result(queue.site, frame))(queue, frame)
 
 
 def refuse(message: str, code: int = -32602) -> Operator:
-    """Replace the answer by an error."""
+    """Return an operator that replaces an answer by an error."""
     return answer(error={"code": code, "message": message})
 
 
 def insert(message: Any, origin: Origin = Origin.TARGET) -> Operator:
-    """Insert a message, or bytes, after the frame, on its connection."""
+    """Return an operator that inserts a message, or bytes, after the frame."""
     return lambda queue, frame: queue.insert(message, after=frame, origin=origin)
 
 
 def insert_by(message: Value) -> Operator:
-    """Insert a message that depends on the conversation."""
+    """Return an operator that inserts a message computed from the conversation."""
     return lambda queue, frame: queue.insert(message(queue.site, frame), after=frame)
 
 
 def rename_ids(value: Any, names: Mapping[str, str]) -> Any:
-    """Return a JSON value with these names replaced wherever they are whole strings."""
+    """Return a copy of a JSON value with these names replaced where they are whole strings."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return {key: rename_ids(item, names) for key, item in members.items()}
@@ -90,7 +90,7 @@ def rename_ids(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def put(message: Any, path: Path, value: Any) -> Any:
-    """Return the message with the value at a path set."""
+    """Set the value at a path; return the message. Raises `NotApplied` if the parent is missing."""
     if not path:
         return value
     try:
@@ -109,7 +109,7 @@ def _remove_at(message: Any, path: Path) -> Any:
 
 
 def _holder(message: Any, path: Path) -> Any:
-    """Return the object or list that holds the last step of the path."""
+    """Return the object or list that has the last step of the path."""
     for step in path[:-1]:
         message = message[step]
     return message

@@ -1,4 +1,4 @@
-"""The queue of frames that were not passed on yet: all that a fault can still change.
+"""The queue of frames that were not passed on yet, which a fault can still change.
 
 All frames are of one connection. The order within a direction is kept, except for frames that a
 fault moves. A held frame also holds the later ones of its direction, and none of the other
@@ -34,10 +34,10 @@ class _Entry:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Act:
-    """One act on a frame: a word for it, the original frame, and its replacement.
+    """One act of a fault: a word for it, the original frame, and its replacement.
 
-    `became` is None for a dropped frame; for a moved one, `anchor` is the frame next to its new
-    place.
+    `became` is None for a dropped frame. `anchor` is the frame next to the new place of a moved or
+    inserted frame, or the other one of an exchange.
     """
 
     action: str
@@ -49,8 +49,8 @@ class Act:
 class FrameQueue:
     """The frames that were not passed on yet, with their site.
 
-    Frames are identified by their originals. A frame that was passed on cannot be changed: every
-    operation on it raises `ValueError`, so no fault can use later knowledge.
+    A changed frame is still named by its original. Every operation on a frame that was passed on
+    raises `ValueError`, so no fault can use later knowledge.
     """
 
     def __init__(self, site: FaultSite) -> None:
@@ -66,12 +66,12 @@ class FrameQueue:
 
     @property
     def held_count(self) -> int:
-        """Return the number of frames in the queue or set aside."""
+        """The number of frames in the queue or set aside."""
         return len(self._entries) + len(self._aside)
 
     @property
     def held_bytes(self) -> int:
-        """Return the number of bytes of these frames."""
+        """The number of bytes of the frames in the queue or set aside."""
         return sum(len(entry.frame.raw) for entry in (*self._entries, *self._aside))
 
     def add(self, frame: Frame) -> None:
@@ -80,21 +80,21 @@ class FrameQueue:
         self.take(frame)
 
     def take(self, frame: Frame) -> None:
-        """Queue a frame that the site has been fed with."""
+        """Queue a frame that was fed to the site already."""
         self._entries.append(_Entry(frame.seq, frame))
 
     def pending_from(self, frame: Frame) -> list[Frame]:
-        """Return a frame and the later ones that are still queued."""
+        """Return those of a frame and all later ones that are still queued."""
         keys = {entry.key for entry in self._entries}
         return [other for other in (frame, *self.site.frames_after(frame)) if other.seq in keys]
 
     def drop(self, frame: Frame) -> None:
-        """Drop a frame."""
+        """Remove a frame from the queue, so that it is never passed on."""
         self._entries.remove(self._entry(frame))
         self.acts.append(Act("dropped", frame))
 
     def alter(self, frame: Frame, how: Callable[[Any], Any]) -> None:
-        """Replace its message by the result of `how` on a copy, unless it is not JSON."""
+        """Replace a message by the result of `how` on a copy; do nothing if it is not JSON."""
         entry = self._entry(frame)
         if entry.frame.json is not MISSING:
             value = how(copy.deepcopy(entry.frame.json))
@@ -109,13 +109,13 @@ class FrameQueue:
         self.acts.append(Act("cut", frame, entry.frame))
 
     def duplicate(self, frame: Frame) -> None:
-        """Duplicate a frame."""
+        """Queue a copy of a frame after it."""
         entry = self._entry(frame)
         self._put(_Entry(None, entry.frame), after=entry)
         self.acts.append(Act("repeated", frame, entry.frame))
 
     def insert(self, message: Any, *, after: Frame, origin: Origin = Origin.TARGET) -> None:
-        """Insert a message, or bytes, after a frame and earlier insertions there."""
+        """Queue a message, or bytes, after a frame and earlier insertions there."""
         towards = Direction.FROM_TARGET if origin is Origin.TARGET else Direction.TO_TARGET
         raw = message if isinstance(message, bytes) else json.dumps(message).encode()
         anchor = self._entry(after)
@@ -127,7 +127,7 @@ class FrameQueue:
         self.acts.append(Act("inserted", new, new, after))
 
     def move_before(self, frame: Frame, anchor: Frame) -> None:
-        """Move a frame to the place right before another one."""
+        """Move a queued frame to the place right before another one."""
         moved, anchored = self._entry(frame), self._entry(anchor)
         self._entries.remove(moved)
         moved.frame = dataclasses.replace(moved.frame, seq=anchored.frame.seq)
@@ -154,10 +154,7 @@ class FrameQueue:
         self.acts.append(Act("exchanged", frame, second.frame, other))
 
     def set_aside(self, frame: Frame) -> None:
-        """Keep one frame back, and let the others pass it, until `move_behind`.
-
-        Otherwise it is passed on at the end.
-        """
+        """Keep a frame back, and let others pass it, until `move_behind` or the end."""
         entry = self._entry(frame)
         self._entries.remove(entry)
         self._aside.append(entry)
@@ -167,7 +164,7 @@ class FrameQueue:
         self._entry(frame).is_held = True
 
     def release(self, frame: Frame) -> None:
-        """End a hold."""
+        """End the hold of a frame."""
         self._entry(frame).is_held = False
 
     def pop_ready(self) -> list[Frame]:

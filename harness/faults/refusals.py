@@ -1,7 +1,4 @@
-"""Refusals of requests that a server must grant: an error, and no later notifications.
-
-Used by the faults of words, sandboxes and settings that a server rejects.
-"""
+"""Faults that reject a request which a server must grant: an error, and no later notifications."""
 
 from dataclasses import dataclass
 
@@ -20,7 +17,7 @@ ID_PATHS = (("threadId",), ("turnId",), ("thread", "id"), ("turn", "id"))
 
 @dataclass(frozen=True, slots=True)
 class RefuseAnswer:
-    """Makes the first such answer an error, and drops the frames of its thread or turn."""
+    """A change that makes the first answer an error, and drops the frames of its thread or turn."""
 
     pick: Selector
     message: str
@@ -40,7 +37,7 @@ class RefuseAnswer:
 
 
 def no_later_requests(pick: Selector) -> Condition:
-    """Return the condition that the client does not use the thread or turn of the answer."""
+    """Return the condition that no later request names the thread or turn of the first answer."""
 
     def holds(trace: Trace) -> bool:
         site = FaultSite.of_trace(trace)
@@ -54,15 +51,15 @@ def no_later_requests(pick: Selector) -> Condition:
 
 
 def request_has(name: str, *words: str) -> Fits:
-    """Return a test whether the request of an answer had one of these words as a param."""
+    """Return a predicate: the param `name` of the answered request is one of these words."""
     return lambda site, frame: site.params_of(frame).get(name) in words
 
 
 def id_given_by(answer: Frame) -> str:
-    """Return the id of the turn or thread that an answer gives."""
+    """Return the id of the turn, or else of the thread, in a result; "" if it has neither."""
     return text(dig(answer.result, "turn", "id")) or text(dig(answer.result, "thread", "id"))
 
 
 def named_ids(frame: Frame) -> set[str]:
-    """Return the ids of the thread and the turn that a message names."""
+    """Return the ids of threads and turns that a message names, with "" for missing ones."""
     return {text(dig(obj(frame.params), *path)) for path in ID_PATHS}

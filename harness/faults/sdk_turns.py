@@ -18,10 +18,10 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SdkTurn:
-    """A turn: the client's and the thread's options, the turn's own, and one message about it.
+    """A turn: its driver's message, its request, and one message about it.
 
-    `message` is a copy, which an edit changes; `earlier` are the ones with the same member before
-    it, with their drivers' options.
+    `message` is a copy, which edits change in place; `earlier` and `later` are the turns of the
+    other messages with the same member, in order.
     """
 
     driver: Message
@@ -47,12 +47,12 @@ class SdkTurn:
 
     @property
     def is_first(self) -> bool:
-        """Return whether it is the first turn of a new thread."""
+        """Return whether this is the first turn of a new thread."""
         return self.request.get("turn") == 1 and self.driver.get("resume") is None
 
     @property
     def abort_time(self) -> str:
-        """The time when its signal is aborted, "" for never."""
+        """The time when its signal is aborted: "before", "during", "" for never."""
         return text(self.request.get("abort"))
 
     @property
@@ -63,7 +63,7 @@ class SdkTurn:
 
     @property
     def start(self) -> Message:
-        """Return the start of the agent, to be changed."""
+        """The start of the agent in `message`, which an edit may change."""
         return obj(self.message.get("started"))
 
     @property
@@ -72,12 +72,12 @@ class SdkTurn:
         return [text(word) for word in arr(self.start.get("argv"))]
 
 
-# Changes `message` of a turn. Raises `NotApplied`, or changes nothing, if it has no place.
+# Changes `message` of a turn in place. If it has no place, it raises `NotApplied` or does nothing.
 TurnEdit = Callable[[SdkTurn], None]
 
 
 def edit_turn(member: str, do: TurnEdit, description: str) -> StoredOnly:
-    """Return a change of the first message with this member that the edit changes."""
+    """Return a change of the first message with `member` on which `do` has an effect."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         for frame, turn in _turns(trace, member):
@@ -93,7 +93,7 @@ def edit_turn(member: str, do: TurnEdit, description: str) -> StoredOnly:
 
 
 def _turns(trace: Trace, member: str) -> Iterator[tuple[Frame, SdkTurn]]:
-    """Yield the messages with a member, each with its turn."""
+    """Yield the frames whose message has `member`, each with its turn."""
     drivers: dict[Any, Message] = {}
     requests: dict[tuple[Any, Any], Message] = {}
     turns: list[tuple[Frame, SdkTurn]] = []

@@ -1,7 +1,7 @@
 """Selectors of frames: named predicates, evaluated while frames pass.
 
-They select only threads and turns that the conversation itself started, since rules judge no
-others.
+They select only threads and turns that the client started in this conversation ("ours"), since
+rules judge no others.
 """
 
 from collections.abc import Callable
@@ -20,13 +20,13 @@ Fits: TypeAlias = Callable[[FaultSite, Frame], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A predicate that finds the place of a fault. `description` names such a frame."""
+    """A predicate on frames that finds the place of a fault. `description` names such a frame."""
 
     description: str
     fits: Fits
 
     def where(self, condition: Fits, description: str = "") -> "Selector":
-        """Narrow the selector; `description` describes the condition."""
+        """Return a narrower selector; `description` describes the condition."""
 
         def both(site: FaultSite, frame: Frame) -> Verdict:
             fits = self.fits(site, frame)
@@ -36,14 +36,14 @@ class Selector:
 
 
 def from_target(kind: Kind) -> Selector:
-    """Select a frame of the target of a kind."""
+    """Select a frame of this kind that the target wrote."""
     return Selector(
         f"{kind} of the target", lambda _, f: f.origin is Origin.TARGET and f.kind is kind
     )
 
 
 def our_frame(kind: Kind) -> Selector:
-    """Select a frame of ours of a kind."""
+    """Select a frame of this kind that the client wrote, not malformed on purpose."""
     return Selector(
         f"{kind} of ours",
         lambda _, f: f.origin is Origin.HARNESS and f.kind is kind and not f.deliberate,
@@ -51,7 +51,7 @@ def our_frame(kind: Kind) -> Selector:
 
 
 def our_request(method: str) -> Selector:
-    """Select a request of ours."""
+    """Select a request of the client."""
     return Selector(
         f"{method} of ours",
         lambda site, f: our_frame(Kind.REQUEST).fits(site, f) and f.method == method,
@@ -59,12 +59,12 @@ def our_request(method: str) -> Selector:
 
 
 def answer_to(method: str) -> Selector:
-    """Select a successful answer to a request of ours."""
+    """Select a successful answer to a request of the client."""
     return _answer(method, Kind.RESPONSE, "answer")
 
 
 def refusal_of(method: str) -> Selector:
-    """Select an error in answer to a request of ours."""
+    """Select an error in answer to a request of the client."""
     return _answer(method, Kind.ERROR, "refusal")
 
 
@@ -79,21 +79,21 @@ def notification(method: str) -> Selector:
 
 
 def read_with_turns() -> Selector:
-    """Select a successful answer to a thread/read that asked for the turns."""
+    """Select a successful answer to a thread/read with `includeTurns`."""
     return answer_to("thread/read").where(
         lambda site, f: site.params_of(f).get("includeTurns") is True, "with turns"
     )
 
 
 def thread_announced() -> Selector:
-    """Select the thread/started of a thread that we started."""
+    """Select the thread/started of a thread that the client started."""
     return notification("thread/started").where(
         lambda site, f: site.is_our_thread(_thread_id(f)), "of a thread of ours"
     )
 
 
 def status(kind: str = "") -> Selector:
-    """Select a thread/status/changed of our first thread with one, of a type if given."""
+    """Select a thread/status/changed, of a type if given, of the first of our threads with one."""
 
     def of_the_first(site: FaultSite, frame: Frame) -> Verdict:
         if kind and dig(frame.params, "status", "type") != kind:
@@ -107,7 +107,7 @@ def status(kind: str = "") -> Selector:
 
 
 def turn_reply() -> Selector:
-    """Select the answer to turn/start that gives us a turn."""
+    """Select the answer to turn/start that gives the client a turn."""
 
     def gives(site: FaultSite, frame: Frame) -> Verdict:
         turn = site.turn_of(frame)
@@ -117,7 +117,7 @@ def turn_reply() -> Selector:
 
 
 def turn_started() -> Selector:
-    """Select the announcement of a turn of ours."""
+    """Select the turn/started of a turn that the client started."""
 
     def announces(site: FaultSite, frame: Frame) -> Verdict:
         turn = site.turn_of(frame)
@@ -127,7 +127,7 @@ def turn_started() -> Selector:
 
 
 def turn_completed(*statuses: str) -> Selector:
-    """Select the end of an announced turn of ours, with one of these statuses if given."""
+    """Select the end of an announced turn of the client, with one of these statuses if given."""
 
     def ends(site: FaultSite, frame: Frame) -> Verdict:
         turn = site.turn_of(frame)
@@ -139,7 +139,7 @@ def turn_completed(*statuses: str) -> Selector:
 
 
 def turn_in(site: FaultSite, frame: Frame) -> TurnView:
-    """Return the turn of a frame that is known to have one."""
+    """Return the turn of a frame. Raises `ValueError` if it has none."""
     turn = site.turn_of(frame)
     if turn is None:
         raise ValueError(f"frame {frame.seq} is about no turn")

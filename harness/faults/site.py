@@ -1,4 +1,4 @@
-"""The conversation as a fault may know it: the frames so far, and their view."""
+"""The conversation so far, as far as a fault may know it: frames and their view."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ APPROVALS = (COMMAND, FILE)
 
 
 class NotApplied(HarnessError):
-    """A fault that finds no place in a conversation; the text says what is missing."""
+    """An error for a fault that finds no place in a conversation; the text says what is missing."""
 
 
 @dataclass(slots=True, eq=False)
 class Approval:
-    """A question of the server about an item of a turn of ours, and its frames so far."""
+    """An approval request about an item of a turn that the client started, and later frames."""
 
     question: Frame
     turn: TurnView
@@ -33,14 +33,13 @@ class Approval:
 
     @property
     def decision(self) -> str:
-        """Return the decision, "" while there is no answer."""
+        """The decision in the answer, "" while there is none."""
         return text(dig(self.answer.result, "decision")) if self.answer is not None else ""
 
     def fits(self, decisions: Collection[str], methods: Collection[str] = APPROVALS) -> bool:
-        """Return whether the question is of one of these methods, and the answer one of these
-        words.
+        """Return whether the request has one of these methods, and the answer one of `decisions`.
 
-        Without words any answer fits, or none.
+        Without decisions any answer fits, and none.
         """
         method_fits = self.question.method in methods
         return method_fits and (not decisions or self.decision in decisions)
@@ -49,8 +48,8 @@ class Approval:
 class FaultSite:
     """The conversation on one connection up to now.
 
-    `marks` are those of a stored trace, all of them. They are None in a live stream, which has no
-    marks: conditions on marks then count as met.
+    `marks` are all marks of a stored trace. They are None in a live stream, which has no marks:
+    conditions on marks then count as met.
     """
 
     def __init__(self, marks: Sequence[Mark[MarkBody]] | None = None) -> None:
@@ -85,7 +84,7 @@ class FaultSite:
         self._follow_approvals(frame)
 
     def request_of(self, frame: Frame) -> Frame | None:
-        """Return the request of ours that a frame of the target answers, None for any other frame.
+        """Return the client's request that a frame of the target answers, else None.
 
         Deliberately malformed requests do not count.
         """
@@ -95,16 +94,16 @@ class FaultSite:
         return None if request is None or request.deliberate else request
 
     def params_of(self, frame: Frame) -> dict[str, Any]:
-        """Return the params of the request that a frame answers, empty where it answers none."""
+        """Return the params of the client's request that a frame answers, {} if it answers none."""
         request = self.request_of(frame)
         return {} if request is None else obj(request.params)
 
     def has_open_request(self, method: str) -> bool:
-        """Return whether a request of ours of this method waits for its answer."""
+        """Return whether a request of the client with this method waits for its answer."""
         return any(request.method == method for request in self._open.values())
 
     def turn_of(self, frame: Frame) -> TurnView | None:
-        """Return the turn that a frame is about."""
+        """Return the turn that a frame is about, None if unknown."""
         return self.conversation.turn_of(frame)
 
     def item_of(self, frame: Frame) -> ItemView | None:
@@ -114,9 +113,9 @@ class FaultSite:
         return self.conversation.item_of(frame)
 
     def is_our_turn(self, turn: TurnView | None) -> bool | None:
-        """Return whether we started a turn and it was announced.
+        """Return whether the client started a turn and it was announced.
 
-        None while the answer may still come.
+        Return None while the answer to its turn/start may still come.
         """
         if turn is None:
             return False
@@ -125,7 +124,7 @@ class FaultSite:
         return None if self.has_open_request("turn/start") else False
 
     def is_our_thread(self, thread_id: str) -> bool | None:
-        """Return whether we started a thread; None while the answer may still come."""
+        """Return whether the client started a thread; None while the answer may still come."""
         thread = self.conversation.threads.get(thread_id)
         if thread is not None and thread.request is not None:
             return not thread.request.deliberate
@@ -155,7 +154,7 @@ class FaultSite:
         return next((other for other in self.frames_after(frame) if other.from_target), None)
 
     def next_frame_of_item(self, frame: Frame) -> Frame | None:
-        """Return the next notification or question about the item of a frame."""
+        """Return the next notification or request about the item of a frame, None if none came."""
         item = self.item_of(frame)
         for other in self.frames_after(frame):
             asked_item = text(obj(other.params).get("itemId")) if other.kind is Kind.REQUEST else ""
@@ -168,11 +167,11 @@ class FaultSite:
         return marks_of(self.marks or (), body)
 
     def find_approval(self, matches: Callable[[Approval], bool]) -> Approval | None:
-        """Return the first approval that fits."""
+        """Return the first approval that matches, None if there is none."""
         return next((approval for approval in self.approvals if matches(approval)), None)
 
     def _follow_approvals(self, frame: Frame) -> None:
-        """Add a frame to the approvals that it begins, answers, resolves or ends."""
+        """Begin an approval with a frame, or add it to those that it answers, resolves or ends."""
         if frame.from_target and frame.kind is Kind.REQUEST:
             turn = self.turn_of(frame)
             item = turn.items.get(text(obj(frame.params).get("itemId"))) if turn else None

@@ -1,4 +1,4 @@
-"""Selectors of listings of skills, and changes of their entries."""
+"""Selectors of answers to skills/list ("listings"), and changes of their entries."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ WRITE = "skills/config/write"
 
 
 def listing(least: int = 1) -> Selector:
-    """Select a listing of at least so many directories that were named."""
+    """Select a listing whose request names at least `least` directories."""
     return answer_to(LIST).where(
         lambda site, f: len(arr(site.params_of(f).get("cwds"))) >= least, f"of {least} or more"
     )
@@ -31,12 +31,12 @@ def without_the_last(site: FaultSite, frame: Frame) -> list[Any]:
 
 
 def with_the_first_twice(site: FaultSite, frame: Frame) -> list[Any]:
-    """Return all entries, and the first once more."""
+    """Return all entries, then the first once more."""
     return [*entries(frame), *entries(frame)[:1]]
 
 
 def forced_listing(least: int = 1) -> Selector:
-    """Select a listing of at least so many directories that had to scan the disk."""
+    """Select a listing whose request has `forceReload` and names at least `least` directories."""
     return listing(least).where(
         lambda site, f: site.params_of(f).get("forceReload") is True, "with forceReload"
     )
@@ -65,7 +65,7 @@ def has_extra_roots(site: FaultSite, frame: Frame) -> bool:
 
 
 def without_skills(which: Callable[[Frame], set[str]]) -> Value:
-    """Return the entries without the skills of some names."""
+    """Return a function that gives the entries without the skills whose names `which` returns."""
 
     def entries_without(_: FaultSite, frame: Frame) -> list[Any]:
         dropped = which(frame)
@@ -81,13 +81,13 @@ def without_skills(which: Callable[[Frame], set[str]]) -> Value:
 
 
 def with_all_skills(_: FaultSite, frame: Frame) -> list[Any]:
-    """Return the entries, each with the skills of all."""
+    """Return the entries, each with the skills of all entries."""
     everything = [skill for entry in entries(frame) for skill in entry["skills"]]
     return [{**entry, "skills": everything} for entry in entries(frame)]
 
 
 def previous_result(site: FaultSite, frame: Frame) -> Any:
-    """Return the result of the listing of the same directories before this one, None for none."""
+    """Return the result of the previous listing of the same directories, None if there is none."""
     earlier = [
         other
         for other in site.frames
@@ -99,7 +99,7 @@ def previous_result(site: FaultSite, frame: Frame) -> Any:
 
 
 def has_changed_entries(site: FaultSite, frame: Frame) -> bool:
-    """Return whether names or descriptions differ from the listing before."""
+    """Return whether names or descriptions differ from the previous listing."""
     return previous_result(site, frame) is not None and any(
         _named_descriptions(left) != _named_descriptions(right)
         for left, right in zip(
@@ -109,7 +109,7 @@ def has_changed_entries(site: FaultSite, frame: Frame) -> bool:
 
 
 def lacks_a_name(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the first entry lacks a name that it had in the listing before."""
+    """Return whether the first entry lacks a name that it had in the previous listing."""
     before = arr(dig(previous_result(site, frame), "data"))
     return bool(
         before and entries(frame) and skill_names(before[0]) - skill_names(entries(frame)[0])
@@ -121,7 +121,7 @@ def _named_descriptions(entry: Any) -> set[tuple[Any, Any]]:
 
 
 def turn_with(kind: str) -> Selector:
-    """Select the answer to a turn/start whose input has an item of a type."""
+    """Select the answer to a turn/start whose input has an entry of a type."""
 
     def has(site: FaultSite, frame: Frame) -> bool:
         return any(dig(entry, "type") == kind for entry in arr(site.params_of(frame).get("input")))
@@ -130,7 +130,7 @@ def turn_with(kind: str) -> Selector:
 
 
 def of_the_session() -> Selector:
-    """Select a listing that named no directory, once there was a thread."""
+    """Select a listing whose request named no directory and came after a thread was started."""
 
     def after_a_thread(site: FaultSite, frame: Frame) -> bool:
         request = site.request_of(frame)
@@ -147,7 +147,7 @@ def of_the_session() -> Selector:
 
 
 def accepted_writes(site: FaultSite, frame: Frame, path: str = "") -> list[Frame]:
-    """Return the accepted configuration writes before a message, of a path if given."""
+    """Return the answers to accepted skills/config/write before a frame, for a path if given."""
     return [
         other
         for other in site.frames
@@ -158,7 +158,7 @@ def accepted_writes(site: FaultSite, frame: Frame, path: str = "") -> list[Frame
 
 
 def _configured_names(site: FaultSite, frame: Frame) -> set[str]:
-    """Return the names of the configured skills: the folders of their files."""
+    """Return the names of the configured skills, taken from the folders in their paths."""
     paths = [
         text(site.params_of(event).get("path")).split("/") for event in accepted_writes(site, frame)
     ]
@@ -171,7 +171,9 @@ def shows_configured(site: FaultSite, frame: Frame) -> bool:
 
 
 def shows_another(site: FaultSite, frame: Frame) -> bool:
-    """Return whether it has an unconfigured skill, as a listing before the last write."""
+    """Return whether the first entry has a skill that was not configured, and a forced listing came
+    before the last write.
+    """
     writes = accepted_writes(site, frame)
     other_skills = skill_names(entries(frame)[0]) - _configured_names(site, frame)
     before = [other for other in site.frames if writes and other.seq < writes[-1].seq]
@@ -179,7 +181,7 @@ def shows_another(site: FaultSite, frame: Frame) -> bool:
 
 
 def shows_disabled(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a skill is disabled that this client has not configured."""
+    """Return whether a listing has a disabled skill although the client configured none."""
     skills = [skill for entry in entries(frame) for skill in arr(dig(entry, "skills"))]
     return not accepted_writes(site, frame) and any(
         dig(skill, "enabled") is False for skill in skills
@@ -187,7 +189,7 @@ def shows_disabled(site: FaultSite, frame: Frame) -> bool:
 
 
 def toggle_enabled(which: Callable[[FaultSite, Frame, Any], bool]) -> Value:
-    """Return the entries, with some skills enabled that were disabled, and the other way round."""
+    """Return a function that gives the entries with `enabled` inverted where `which` is true."""
 
     def turn(site: FaultSite, frame: Frame, skill: Any) -> Any:
         other = {**skill, "enabled": not skill["enabled"]}
@@ -203,12 +205,12 @@ def toggle_enabled(which: Callable[[FaultSite, Frame, Any], bool]) -> Value:
 
 
 def is_configured(site: FaultSite, frame: Frame, skill: Any) -> bool:
-    """Return whether a skill was configured."""
+    """Return whether the client has configured a skill before a frame."""
     return skill["name"] in _configured_names(site, frame)
 
 
 def is_another(site: FaultSite, frame: Frame, skill: Any) -> bool:
-    """Return whether a skill was not configured."""
+    """Return whether the client has not configured a skill before a frame."""
     return not is_configured(site, frame, skill)
 
 
@@ -218,7 +220,7 @@ def is_disabled(_site: FaultSite, _frame: Frame, skill: Any) -> bool:
 
 
 def with_icons(_: FaultSite, frame: Frame) -> bool:
-    """Return whether the first skill has a small icon of its own files."""
+    """Return whether the small icon of the first skill is `icon.svg`."""
     return _interface(frame).get("iconSmall") == "icon.svg"
 
 
@@ -233,12 +235,12 @@ def with_errors(_: FaultSite, frame: Frame) -> bool:
 
 
 def with_all_errors(_: FaultSite, frame: Frame) -> list[Any]:
-    """Return the entries, each with the errors of all."""
+    """Return the entries, each with the errors of all entries."""
     everything = [error for entry in entries(frame) for error in arr(entry["errors"])]
     return [{**entry, "errors": everything} for entry in entries(frame)]
 
 
 def _interface(frame: Frame) -> dict[str, Any]:
-    """Return the interface of the first skill of the first entry."""
+    """Return the interface of the first skill of the first entry, {} if there is none."""
     skills = [skill for entry in entries(frame)[:1] for skill in arr(dig(entry, "skills"))]
     return obj(dig(skills[0], "interface")) if skills else {}

@@ -1,6 +1,6 @@
-"""Faults on stored traces: pure functions that never change the given trace.
+"""Faults on stored traces, by functions that return a changed copy.
 
-Frames are numbered anew, and marks keep their place.
+In the copy frames are numbered anew, and marks keep their place among them.
 """
 
 import copy
@@ -22,8 +22,8 @@ from harness.trace.trace import B, Mark, Trace
 def apply(fault: Fault, trace: Trace) -> Trace:
     """Return the trace with the fault in it, on the first connection where it finds a place.
 
-    Frames that a stream only passed on late are put back in their places. Raises `NotApplied` if
-    the fault finds no place on any connection.
+    Frames that the fault only held back keep their places. Raises `NotApplied` if the fault finds
+    no place on any connection.
     """
     missing: list[str] = []
     for part in _connections(trace):
@@ -49,9 +49,9 @@ def apply_each(faults: Iterable[Fault], trace: Trace) -> dict[str, Trace]:
 
 
 def _connections(trace: Trace) -> Iterator[Trace]:
-    """Yield the part of the trace of each connection."""
+    """Yield for each connection a trace of its frames alone."""
     connections = dict.fromkeys(frame.connection for frame in trace.frames)
-    # Marks do not name their connection, so with several clients none is used.
+    # Most marks do not name their connection, so with several clients none is used.
     marks = trace.marks if len(connections) == 1 else []
     for connection in connections:
         frames = [frame for frame in trace.frames if frame.connection == connection]
@@ -59,7 +59,7 @@ def _connections(trace: Trace) -> Iterator[Trace]:
 
 
 def _apply(faults: Sequence[Fault], trace: Trace, part: Trace) -> dict[str, Trace | NotApplied]:
-    """Return the trace with each fault on the connection that `part` has the frames of."""
+    """Return for each fault the trace with it on the connection of `part`, or a `NotApplied`."""
     site = FaultSite(part.marks)
     live = [fault for fault in faults if not isinstance(fault.change, StoredOnly)]
     streams = [FaultStream(fault, site=site) for fault in live]
@@ -87,7 +87,7 @@ def _apply(faults: Sequence[Fault], trace: Trace, part: Trace) -> dict[str, Trac
 
 
 def _merge(trace: Trace, connection: str, passed: Sequence[Frame]) -> Trace:
-    """Return the trace with these frames as those of a connection."""
+    """Return the trace with the frames of a connection replaced by `passed`."""
     other_frames = [frame for frame in trace.frames if frame.connection != connection]
     return _rebuild(trace, sorted([*other_frames, *passed], key=lambda frame: frame.seq))
 
@@ -99,7 +99,7 @@ def drop(trace: Trace, *frames: Frame) -> Trace:
 
 
 def change(trace: Trace, frames: Iterable[Frame], how: Callable[[Any], Any]) -> Trace:
-    """Return the trace with messages changed by `how`; frames that are not JSON stay."""
+    """Return the trace with the messages of these frames changed by `how`, unless not JSON."""
     changed = {frame.seq for frame in frames if frame.json is not MISSING}
     return _rebuild(
         trace,
@@ -132,7 +132,7 @@ def replace_marks(trace: Trace, marks: Iterable[Mark[B]], how: Callable[[B], B])
 
 
 def remove_marks(trace: Trace, is_removed: Callable[[Mark[MarkBody]], bool]) -> Trace:
-    """Return the trace without these marks."""
+    """Return the trace without the marks for which `is_removed` is true."""
     marks = [mark for mark in trace.marks if not is_removed(mark)]
     return Trace(header=trace.header, frames=trace.frames, marks=marks, end=trace.end)
 
@@ -143,7 +143,7 @@ def _insert_after(frames: Sequence[Frame], anchor: Frame, new: list[Frame]) -> l
 
 
 def _rebuild(trace: Trace, frames: list[Frame]) -> Trace:
-    """Return a trace of these frames, numbered anew; marks keep their places."""
+    """Return a trace of these frames, numbered anew; marks keep their places among them."""
     numbered = [
         frame if frame.seq == seq else dataclasses.replace(frame, seq=seq)
         for seq, frame in enumerate(frames)

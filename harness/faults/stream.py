@@ -20,13 +20,13 @@ class FaultStream:
         for passed in stream.end():
             write(passed.direction, passed.raw)
 
-    Frames must be numbered in the order in which they came (`Frame.seq`). The `seq` of a frame that
-    is passed on is that of the frame whose place it has: a frame that was only held keeps its own,
-    a moved or added one has that of the frame next to it.
+    Frames must be numbered in the order in which they came (`Frame.seq`). A frame that was only
+    held keeps its number when it is passed on; a moved or added one has that of the frame next to
+    its place.
 
-    `marks` are those of a stored trace; a live stream has none. A given `site` belongs to several
-    streams: the caller feeds it each frame before feeding them. A fault that needs a whole stored
-    trace raises `ValueError`.
+    `marks` are those of a stored trace; a live stream has none. A given `site` is shared by several
+    streams: the caller feeds each frame to the site before feeding it to them. Raises `ValueError`
+    for a fault that needs a whole stored trace.
     """
 
     def __init__(
@@ -48,41 +48,38 @@ class FaultStream:
     def has_applied(self) -> bool:
         """Return whether anything was changed so far; holding frames back is not a change.
 
-        If not, `missing` says at the end what the fault waited for.
+        If nothing was changed, `missing` says at the end which frame the fault waited for.
         """
         return self._queue.has_changed
 
     @property
     def acts(self) -> list[Act]:
-        """Return the changes so far, in order."""
+        """The changes so far, in order."""
         return self._queue.acts
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the fault has acted, or found that it cannot.
-
-        `feed` still passes.
-        """
+        """Return whether the fault is done, or cannot act; `feed` still passes frames on."""
         return self._steps is None
 
     @property
     def held_count(self) -> int:
-        """Return the number of frames held while the fault waits."""
+        """The number of frames held while the fault waits."""
         return self._queue.held_count
 
     @property
     def held_bytes(self) -> int:
-        """Return the number of bytes of these frames."""
+        """The number of bytes of the frames held while the fault waits."""
         return self._queue.held_bytes
 
     def feed(self, frame: Frame) -> list[Frame]:
-        """Take a frame; return the frames to pass on now."""
+        """Take a frame; return the frames to pass on now, in order."""
         self._take(frame)
         self._advance(frame)
         return self._queue.pop_ready()
 
     def end(self) -> list[Frame]:
-        """Return the held frames. Nothing may be fed after it."""
+        """Return the held frames. No frame may be fed afterwards."""
         self._advance(None)
         return self._queue.pop_all()
 

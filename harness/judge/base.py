@@ -135,8 +135,7 @@ def rule(
 
     The rule judges traces of `surface` and of those in `also_on`; with `also_on` it must not use
     `conversation`, since each surface has its own view. `needs` lists all capabilities that it
-    needs, by default those of every play on its surface. `side` is the side that it judges. Raises
-    `ValueError` for an invalid or duplicate id.
+    needs, by default those of every play on its surface. Raises `ValueError` for a bad or taken id.
     """
 
     def register(monitor: M) -> M:

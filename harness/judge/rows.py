@@ -20,8 +20,7 @@ _OTHER_SENDER = {Side.SERVER: Direction.TO_TARGET, Side.CLIENT: Direction.FROM_T
 class TraceRows:
     """The rows of one trace, up to limits, and the rules that crashed.
 
-    `has_ambiguous_id` returns whether a sender reused the id of one of the messages in an open
-    request.
+    `has_ambiguous_id` returns whether a sender reused the id of one of the messages while in use.
     """
 
     def __init__(self, has_ambiguous_id: Callable[[Iterable[Frame], Direction], bool]) -> None:
@@ -47,8 +46,7 @@ class TraceRows:
     def add_outcomes(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
         """Add rows for outcomes, with `setup` for violations only.
 
-        A violation is dropped if the side that the rule does not judge reused an id in open
-        requests, since answers cannot be assigned to them.
+        A violation is dropped if it is about an id that the side not judged made ambiguous.
         """
         for outcome in outcomes:
             if isinstance(outcome, Violation):

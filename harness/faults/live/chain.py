@@ -1,7 +1,7 @@
 """A chain of several faults on one conversation.
 
 The first fault is next to the server: the second one gets the server's messages as the first
-changed them; messages of the client go the other way.
+changed them. The client's messages pass the faults in the opposite order.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class LineFilter(Protocol):
         ...
 
     def release_on_silence(self) -> list[Frame]:
-        """Return the held lines after a silence."""
+        """Return the held lines, to be passed on after a silence."""
         ...
 
     def end(self) -> list[Frame]:
@@ -34,12 +34,12 @@ class LineFilter(Protocol):
         ...
 
     def note_client_left(self) -> None:
-        """Note that the client ends the conversation, before the server did."""
+        """Note that the client ends the conversation before the server does."""
         ...
 
 
 class FaultChain:
-    """Faults, one at least, between one client and a server; fed like one of them."""
+    """At least one fault between one client and a server; fed like a single fault."""
 
     def __init__(self, faults: Sequence[LiveFault]) -> None:
         if not faults:
@@ -70,7 +70,7 @@ class FaultChain:
         """Do nothing: a fault does not depend on who leaves first."""
 
     def _all(self, release: Callable[[LiveFault], list[Frame]]) -> list[Frame]:
-        """Release the lines of each fault through the faults beyond it."""
+        """Return the lines that leave the chain when every fault releases its held ones."""
         out: list[Frame] = []
         for place, fault in enumerate(self.faults):
             out += self._beyond(place, release(fault))
@@ -80,7 +80,7 @@ class FaultChain:
         return out
 
     def _beyond(self, place: int, frames: list[Frame]) -> list[Frame]:
-        """Return the frames that leave the chain when the fault at this place passes some on."""
+        """Feed frames of the fault at `place` to the next; return those that leave the chain."""
         out: list[Frame] = []
         for frame in frames:
             next_place = place + 1 if frame.direction is Direction.FROM_TARGET else place - 1

@@ -1,7 +1,7 @@
 """One fault on a live conversation: lines in, lines out, without any I/O.
 
-A line that the fault does not change keeps its bytes, whether it is JSON or not. Of a changed
-message only the method, ids and names of members are described: the rest may be secret.
+A line that the fault does not change keeps its bytes, whether it is JSON or not. The description of
+a change has only the method, ids and names of members, since the rest may be secret.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from harness.protocol.values import MISSING, dig, obj, show_path, text
 from harness.trace.difference import difference
 from harness.trace.frame import Classify, Damage, Direction, Frame, Kind, Origin, classify, parse
 
-# Longer ids are cut: their content is arbitrary.
+# Longer ids are cut in descriptions.
 _MAX_ID_CHARACTERS = 60
 
 
 def describe_act(act: Act, site: FaultSite) -> str:
-    """Describe an act: "changed turn/started (turn_1): params.turn.id"."""
+    """Return an act in words: "changed turn/started (turn_1): params.turn.id"."""
     name = describe_frame(act.frame, site)
     match act.action:
         case "changed" if act.became is not None:
@@ -38,7 +38,7 @@ def describe_act(act: Act, site: FaultSite) -> str:
 
 
 def describe_frame(frame: Frame, site: FaultSite) -> str:
-    """Describe a message: "the answer to turn/start (id 3)", "item/started (msg_1)"."""
+    """Return a message in words: "the answer to turn/start (id 3)", "item/started (msg_1)"."""
     side = "" if frame.from_target else " of the client"
     if frame.method:
         return f"{_short(frame.method)}{side}{_ids(frame)}"
@@ -66,7 +66,7 @@ def _ids(frame: Frame) -> str:
 
 
 def _place(before: Any, after: Any) -> str:
-    """Return the first place where a message was changed, without its value."""
+    """Return the path of the first difference between two messages, "all of it" for the root."""
     path = difference(before, after).path
     return _short(show_path(path)) if path else "all of it"
 
@@ -82,7 +82,7 @@ MAX_HELD_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FaultActed:
-    """A report that a fault acted: its acts, their descriptions, and the earlier places."""
+    """A report that a fault acted; `before` is the number of places at which it acted earlier."""
 
     fault: Fault
     acts: tuple[Act, ...]
@@ -92,9 +92,9 @@ class FaultActed:
 
 @dataclass(frozen=True, slots=True)
 class FaultGaveUp:
-    """A report that a fault gave up: its held lines are passed on unchanged.
+    """A report that a fault gave up, so that its held lines are passed on.
 
-    `missing` says what it waited for, `reason` why the wait ended.
+    `missing` says which frame it waited for, `reason` why the wait ended.
     """
 
     fault: Fault
@@ -107,7 +107,7 @@ Report = Callable[[FaultActed | FaultGaveUp], None]
 
 
 def reason_not_live(fault: Fault) -> str:
-    """Return why a fault needs a stored trace; "" if it can be live."""
+    """Return why a fault needs a stored trace, "" if it can be applied live."""
     return fault.change.reason if isinstance(fault.change, StoredOnly) else ""
 
 
@@ -120,11 +120,11 @@ class LiveFault:
 
     A fault that has acted is armed again, and acts at its next place, unless `once` is set. A fault
     without an end, such as one that drops every message, goes on in any case. The first `after`
-    places are spared. `report` is called when it acted, and when it gave up.
+    places are spared. `report` is called when the fault acted, and when it gave up.
 
-    A fault may hold lines back until it knows whether they fit, or until others have passed. These
-    may never come, so the caller calls `release_on_silence` when `held_count` is not 0 and nothing
-    has come for a while; more than `MAX_HELD_FRAMES` lines are never held. `classify` is that of
+    A fault may hold lines back until later lines decide whether they fit, or have passed. Since
+    these may never come, the caller must call `release_on_silence` when `held_count` is not 0 and
+    nothing has come for a while; at most `MAX_HELD_FRAMES` lines are held. `classify` is that of
     the lines' surface. Raises `UsageError` for a fault that needs a stored trace.
     """
 
@@ -144,7 +144,7 @@ class LiveFault:
         self.places_acted = 0
         """The number of places at which it has acted."""
         self.missing = ""
-        """The frame that was awaited at the last attempt that found no place, "" for none."""
+        """A description of the frame that the last attempt waited for in vain, "" for none."""
         self._once = once
         self._to_spare = self._spared = after
         self._classify = classify
@@ -157,7 +157,7 @@ class LiveFault:
 
     @property
     def held_count(self) -> int:
-        """Return the number of held lines."""
+        """The number of held lines."""
         return self._stream.held_count if self._stream is not None and not self._to_spare else 0
 
     def feed(
@@ -194,7 +194,7 @@ class LiveFault:
         """Do nothing: a fault does not depend on who leaves first."""
 
     def end(self) -> list[Frame]:
-        """Return the held lines at the end; later lines are a new conversation."""
+        """Return the held lines at the end of the conversation, and arm the fault anew."""
         return self._give_up("the conversation ended") if self._stream is not None else []
 
     @property
@@ -229,14 +229,14 @@ class LiveFault:
         )
 
     def _rehearse(self, stream: FaultStream) -> None:
-        """Count a spared place: the fault acted on copies that are not passed on."""
+        """Count a place as spared if the fault acted at it; its changes are not passed on."""
         if stream.has_applied:
             self._to_spare -= 1
         if stream.has_applied or stream.is_finished:
             self._stream = self._new_stream()
 
     def _give_up(self, reason: str) -> list[Frame]:
-        """Release the held lines, and arm the fault anew."""
+        """Return the held lines, arm the fault anew, and report that it gave up if any was held."""
         stream = self._stream
         if stream is None:
             return []
@@ -252,7 +252,7 @@ class LiveFault:
         return held
 
     def _report_acts(self, stream: FaultStream) -> None:
-        """Report the new acts of the stream, as one place."""
+        """Count and report the new acts of the stream as one place, if there are any."""
         new = tuple(stream.acts[self._reported :])
         if not new:
             return

@@ -1,7 +1,7 @@
-"""Splitting bytes into lines and joining them, without changing a byte.
+"""Lines of bytes, split and joined without changing a byte.
 
-A line end is a line feed alone: a carriage return before it belongs to the line, and empty lines
-are lines.
+A line ends with a line feed: a carriage return before it belongs to the line, and empty lines are
+lines.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _CUT_OFF = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A line without its line end; with `damage` a part of one."""
+    """A line without its line end, or a part of a line if `damage` is set."""
 
     raw: bytes
     damage: Damage | None = None
@@ -25,14 +25,14 @@ class Piece:
 
 @dataclass(slots=True)
 class Cutter:
-    """Cuts what one side writes into lines. A line over `limit` bytes passes in pieces."""
+    """A splitter of one side's bytes into lines; a line over `limit` bytes passes in pieces."""
 
     limit: int = MAX_FRAME_BYTES
     _buffer: bytearray = field(default_factory=bytearray)
     _in_long_line: bool = False
 
     def feed(self, chunk: bytes) -> list[Piece]:
-        """Add some bytes; return the complete lines, and pieces of overlong ones."""
+        """Add some bytes; return the lines that are complete now, and pieces of overlong ones."""
         *ended, rest = chunk.split(b"\n")
         pieces: list[Piece] = []
         for line in ended:
@@ -46,7 +46,7 @@ class Cutter:
         return pieces
 
     def end(self) -> list[Piece]:
-        """Return the unterminated rest at the end of the stream."""
+        """Return the unterminated last line at the end of the stream, [] if there is none."""
         return [Piece(self._take_buffer(), _CUT_OFF)] if self._buffer else []
 
     def _take_buffer(self) -> bytes:

@@ -15,7 +15,7 @@ class Side(Protocol):
     """One end of a conversation; a message is a line or a WebSocket message."""
 
     async def receive(self) -> list[Piece]:
-        """Wait for messages; return none at the end."""
+        """Wait for messages and return them, [] at the end of the stream."""
         ...
 
     async def send(self, frames: list[Frame]) -> None:
@@ -28,7 +28,7 @@ class Side(Protocol):
 
 
 class Relay:
-    """One conversation. After `quiet_seconds` of silence held lines are released.
+    """A relay of one conversation. After `quiet_seconds` of silence held lines are released.
 
     `from_client` and `from_server` raise `TargetGone` if the other side is gone.
     """
@@ -61,7 +61,7 @@ class Relay:
         self._has_server_ended = True
 
     async def watch_silence(self) -> None:
-        """Release held lines after a silence; runs until it is cancelled."""
+        """Release held lines after each silence; run until cancelled."""
         while True:
             self._came = anyio.Event()
             bound = self._quiet if self._live.held_count else None
@@ -87,7 +87,7 @@ class Relay:
         """Write each frame to its side, in the order of the filter."""
         for frame in frames:
             self._waiting[frame.direction].append(frame)
-        # Only these directions: a slowly reading client must not delay its own messages.
+        # Only these directions: a client that reads slowly must not delay its own messages.
         for direction in {frame.direction for frame in frames}:
             await self._write(direction)
 

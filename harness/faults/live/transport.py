@@ -47,7 +47,7 @@ class FaultyTransport:
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that line so far, those not kept with them."""
+        """The number of bytes of that line so far, including those that `partial` does not keep."""
         return self.inner.partial_size
 
     async def exchange(self, live: LineFilter | None) -> None:
@@ -57,19 +57,19 @@ class FaultyTransport:
             await self._pass(former.end())
 
     async def send(self, raw: bytes) -> None:
-        """Write one message when the fault lets it pass. Raises `TargetGone`."""
+        """Write a message as the fault changes it. Raises `TargetGone` if the server is gone."""
         if self.live is None:
             await self.inner.send(raw)
         else:
             await self._pass(self.live.feed(raw, Direction.TO_TARGET))
 
     async def send_bytes(self, raw: bytes) -> None:
-        """Write bytes unchanged: faults do not apply to deliberately malformed ones."""
+        """Write bytes unchanged, since faults do not apply to deliberately malformed messages."""
         async with self._write_lock:
             await self.inner.send_bytes(raw)
 
     async def receive(self) -> list[Line]:
-        """Wait for at least one line that the fault lets pass. Raises `TargetGone`."""
+        """Wait for at least one line that the fault lets pass. Raises `TargetGone` at the end."""
         while not self._ready:
             if self._gone is not None:
                 raise self._gone
@@ -78,13 +78,15 @@ class FaultyTransport:
         return lines
 
     async def aclose(self) -> None:
-        """Close this side after passing on the client's lines."""
+        """Pass on the held lines, then close this side."""
         with contextlib.suppress(TargetGone):
             await self._pass(self.live.end() if self.live is not None else [])
         await self.inner.aclose()
 
     async def _come(self) -> list[Line]:
-        """Return the server's lines; none if it was silent while lines are held, or woken."""
+        """Return the server's next lines; [] after a silence with held lines, at the end, or when
+        another task has queued lines.
+        """
         held = self.live is not None and self.live.held_count
         bound = anyio.current_time() + self._quiet if held else math.inf
         lines: list[Line] = []
@@ -109,7 +111,7 @@ class FaultyTransport:
                 await self._pass(passed)
 
     async def _pass(self, frames: list[Frame]) -> None:
-        """Queue the lines for the client, and write those for the server."""
+        """Queue the lines for the client, wake its receiver, and write the lines for the server."""
         for frame in frames:
             if frame.direction is Direction.FROM_TARGET:
                 self._ready.append(Line(frame.raw, frame.damage))

@@ -21,9 +21,8 @@ class ThreadFacts:
     """Facts about one thread. `turns` are the ids of its turns, in the order of their start.
 
     `is_loaded` is None while unknown. `running_turn` is in progress, `interrupt_target` the last
-    turn that the client asked to interrupt, `interrupted_turn` the one that ran when an interrupt
-    was granted; each is "" for none. `cut_turns` ran when their server ended. `ends` maps turns to
-    their final status. `settings` are those in force.
+    turn that the client asked to interrupt, `interrupted_turn` ran when an interrupt was granted.
+    `cut_turns` ran when their server ended, `ends` are final statuses, `settings` those in force.
     """
 
     id: str

@@ -69,10 +69,8 @@ def _is_word_itself(tag: str) -> bool:
 
 
 class MessageCollector:
-    """A collector of the messages of one trace. Feed each frame of the target once, in order.
-
-    Use `feed` in a session, `feed_event` on exec, `feed_output` at the end of a command,
-    `feed_result` for an SDK's call.
+    """A collector of the messages of one trace. Feed each frame once, in order, by `feed` in a
+    session, `feed_event` on exec, `feed_output` at a command's end, `feed_result` for an SDK.
     """
 
     def __init__(self) -> None:

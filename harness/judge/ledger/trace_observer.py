@@ -89,10 +89,9 @@ def _plan(surface: str) -> _Plan:
 
 
 class TraceObserver:
-    """The observers of one trace, fed frame by frame.
+    """The observers of one trace. `crashes` are the tracebacks of observers that raised.
 
-    `crashes` are the tracebacks of observers that raised. Raises `ValueError` for an unknown
-    surface.
+    Raises `ValueError` for an unknown surface.
     """
 
     def __init__(self, book: Book, trace: Trace) -> None:

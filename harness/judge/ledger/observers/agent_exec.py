@@ -198,10 +198,7 @@ class Lives(ProcessObserver):
     """Items that are started and updated before they are completed."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Yield, for each completed item, whether it was started and updated before.
-
-        Items are matched by id, or by type if they have none.
-        """
+        """Yield whether each completed item, by id or else by type, was started and updated."""
         seen: dict[str, set[str]] = defaultdict(set)
         for frame in process.events("item.started", "item.updated"):
             seen[event_type(frame)].add(self._item_key(frame))
