@@ -1,7 +1,7 @@
-"""Faults of `agent mcp`: the output of a run, and its files in the home.
+"""Faults of `agent mcp`: the output of a run, and the files that it leaves in the home.
 
-A run is one message at its end, made by the harness; so these act on stored plays only. The tests
-have the same faults for running programs.
+The harness records a run as one message at its end, so these faults change stored plays only. The
+tests plant the same faults in running programs.
 """
 
 import copy
@@ -23,9 +23,10 @@ Edit = Callable[[Message], None]
 def edit_end(
     description: str, *words: str, do: Edit, last: bool = False, output: str = ""
 ) -> StoredOnly:
-    """Return an edit of the end of the first (or last) run that begins with these words.
+    """Return an edit of the record of the first (or last) run whose arguments begin with `words`.
 
-    Only runs whose standard output contains `output` count.
+    Only runs whose standard output contains `output` count. It raises `NotApplied` if there is
+    none.
     """
 
     def make(_: FaultSite, trace: Trace) -> Trace:
@@ -57,7 +58,7 @@ def _apply_edit(value: Message, do: Edit) -> Message:
 
 
 def edit_config(old: str, new: str) -> Edit:
-    """Replace `old` in config.toml; it must be there."""
+    """Return an edit that replaces `old` in config.toml; it raises `NotApplied` without `old`."""
 
     def edit(message: Message) -> None:
         for file in arr(message.get("files")):
@@ -70,17 +71,17 @@ def edit_config(old: str, new: str) -> Edit:
 
 
 def remove_all_files(message: Message) -> None:
-    """Remove all files."""
+    """Make a run leave no files in the home."""
     message["files"] = []
 
 
 def print_nothing(message: Message) -> None:
-    """Print nothing."""
+    """Make a run print nothing."""
     message["stdout"] = message["stderr"] = ""
 
 
 def print_text(text: str) -> Edit:
-    """Print a text instead."""
+    """Return an edit that makes a run print this text alone."""
 
     def edit(message: Message) -> None:
         message["stdout"], message["stderr"] = text, ""
@@ -89,7 +90,7 @@ def print_text(text: str) -> Edit:
 
 
 def edit_output(old: str, new: str) -> Edit:
-    """Replace `old` on standard output; it must be there."""
+    """Return an edit that replaces `old` on standard output; `NotApplied` without `old`."""
 
     def edit(message: Message) -> None:
         if old not in message["stdout"]:
@@ -100,7 +101,7 @@ def edit_output(old: str, new: str) -> Edit:
 
 
 def append_config(table: str) -> Edit:
-    """Append a table to config.toml."""
+    """Return an edit that appends a table to config.toml."""
 
     def edit(message: Message) -> None:
         for file in arr(message.get("files")):
@@ -111,13 +112,13 @@ def append_config(table: str) -> Edit:
 
 
 def keep_credentials(message: Message) -> None:
-    """Keep the credentials."""
+    """Make a run leave a file with credentials in the home."""
     file = {"path": ".credentials.json", "mode": "0600", "size": 99, "holds": ["access_token"]}
     message["files"] = [file, *arr(message.get("files"))]
 
 
 def make_credentials_readable(message: Message) -> None:
-    """Make the credentials readable by everybody."""
+    """Make the files with credentials readable by every user."""
     for file in arr(message.get("files")):
         if "holds" in obj(file):
             file["mode"] = "0644"
@@ -129,7 +130,7 @@ AGAIN = '\n[mcp_servers.docs]\ntransport = { type = "stdio", command = "x", args
 
 
 def fault(name: str, rule: str, reason: str, change: StoredOnly, on: str = "mcp-commands") -> Fault:
-    """Build a row of this table."""
+    """Return a fault of this table; its id begins with `mcp-`."""
     return Fault(f"mcp-{name}", rule=rule, on=on, reason=reason, change=change)
 
 

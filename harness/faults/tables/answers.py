@@ -1,4 +1,4 @@
-"""Faults of items: the model's answers in them, and the subjects of their work."""
+"""Faults of items: the model's answers in them, and the work that they name."""
 
 from typing import Any
 
@@ -31,10 +31,7 @@ def final(item: ItemView, member: str) -> str:
 
 
 def is_what_the_model_said(site: FaultSite, item: ItemView) -> bool:
-    """Return whether a message is an answer of the model.
-
-    Without marks any message counts.
-    """
+    """Return whether a message is an answer of the model; True without marks."""
     if site.marks is None:
         return True
     ends = site.marks_of(ModelEnd)
@@ -42,7 +39,7 @@ def is_what_the_model_said(site: FaultSite, item: ItemView) -> bool:
 
 
 def shows_the_answer(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether a message shows an answer of the model; known when it is whole."""
+    """Return whether a message shows an answer of the model; None until it is completed."""
     item = item_in(site, frame)
     return is_what_the_model_said(site, item) if item.completions else None
 
@@ -53,13 +50,13 @@ def message_with_the_answer() -> Selector:
 
 
 def drop_item_notifications(queue: FrameQueue, frame: Frame) -> None:
-    """Drop all notifications of an item."""
+    """Drop all notifications of the item that `frame` is about."""
     for other in queue.site.notifications_of(item_in(queue.site, frame)):
         queue.drop(other)
 
 
 def replace_text_at_once(words: str) -> Operator:
-    """Complete the message with another text, without deltas."""
+    """Return an operator that completes a message with other words and without deltas."""
 
     def operate(queue: FrameQueue, frame: Frame) -> None:
         item = item_in(queue.site, frame)
@@ -71,10 +68,7 @@ def replace_text_at_once(words: str) -> Operator:
 
 
 def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether a message is the last of a turn with outputSchema.
-
-    That is known when the turn ends.
-    """
+    """Return whether a message is the last of a turn with outputSchema; None until it ends."""
     message = item_in(site, frame)
     request = message.turn.request
     if request is None or not isinstance(dig(request.params, "outputSchema"), dict):
@@ -86,7 +80,7 @@ def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def model_was_told(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the model got the output of a command; without marks it did."""
+    """Return whether the model got the output of a command; True without marks."""
     stored = final(item_in(site, frame), "aggregatedOutput").strip()
     outputs = [output for mark in site.marks_of(ModelCall) for output in mark.body.outputs]
     return bool(stored) and (site.marks is None or any(stored in output for output in outputs))
@@ -146,7 +140,7 @@ def _behind_the_next_start(queue: FrameQueue, end: Frame, item: ItemView) -> Ste
 
 
 def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
-    """Return whether the model refused a call of a turn; without marks it did."""
+    """Return whether the model refused a call of a turn; True without marks."""
     if site.marks is None:
         return True
     start = turn.request.seq if turn.request is not None else turn.completions[0].seq
@@ -158,7 +152,10 @@ def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
 
 
 def before_the_failed_end(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether the next frame is the end of a turn that failed with its model."""
+    """Return whether a systemError comes right before the end of a turn that failed with its model.
+
+    None until the next frame comes.
+    """
     if dig(frame.params, "status", "type") != "systemError":
         return False
     end = site.next_from_target(frame)

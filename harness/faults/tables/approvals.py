@@ -27,7 +27,7 @@ STATUS = ("params", "item", "status")
 
 
 def approval_at(site: FaultSite, frame: Frame) -> Approval:
-    """Return the approval that a question opens, or that an item's completion ends."""
+    """Return the approval that `frame` requests or completes. Raises `ValueError` for others."""
     approval = site.find_approval(lambda a: a.question is frame or a.completion is frame)
     if approval is None:
         raise ValueError(f"frame {frame.seq} is of no approval")
@@ -35,38 +35,38 @@ def approval_at(site: FaultSite, frame: Frame) -> Approval:
 
 
 def turn_ids(approval: Approval) -> dict[str, Any]:
-    """Return the ids of thread and turn of an approval."""
+    """Return the thread id and the turn id of an approval, as params."""
     return {"threadId": approval.turn.thread_id, "turnId": approval.turn.id}
 
 
 def next_is_its_question(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether the next frame about a started item is a question."""
+    """Return whether approval is requested right after item/started; None until a frame comes."""
     following = site.next_frame_of_item(frame)
     return None if following is None else following.kind is Kind.REQUEST
 
 
 def move_question_first(queue: FrameQueue, frame: Frame) -> None:
-    """Move the question before item/started."""
+    """Move the approval request for an item before its item/started."""
     following = queue.site.next_frame_of_item(frame)
     if following is not None:
         queue.move_before(following, frame)
 
 
 def early_resolved(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return serverRequest/resolved for an unanswered question."""
+    """Return serverRequest/resolved for an unanswered approval request."""
     params = {"threadId": approval_at(site, frame).turn.thread_id, "requestId": frame.id}
     return {"method": "serverRequest/resolved", "params": params}
 
 
 def early_declined(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return item/completed as declined, for an item that was not declined."""
+    """Return item/completed as declined, for an item whose approval is not answered yet."""
     params = obj(approval_at(site, frame).item.starts[0].params)
     item = {**obj(params.get("item")), "status": "declined"}
     return {"method": "item/completed", "params": {**params, "item": item}}
 
 
 def its_item_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Return whether a frame completes the item whose question was resolved."""
+    """Return whether `now` completes the item whose approval request `late` resolved."""
     return (
         site.find_approval(lambda a: a.completion is now and a.resolutions[:1] == [late])
         is not None
@@ -74,12 +74,12 @@ def its_item_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
 
 
 def is_second_resolved(site: FaultSite, frame: Frame) -> bool:
-    """Return whether another question was resolved before."""
+    """Return whether another serverRequest/resolved came before."""
     return any(other.method == frame.method and other.seq < frame.seq for other in site.frames)
 
 
 def items_before(site: FaultSite, frame: Frame) -> list[str]:
-    """Return the ids of items of earlier turns that the turn of a question does not have."""
+    """Return the ids of items of earlier turns that the turn of an approval request lacks."""
     own_turn = approval_at(site, frame).turn
     earlier = [turn for turn in site.conversation.turns.values() if turn is not own_turn]
     if not any(turn.completions for turn in earlier):
@@ -88,7 +88,7 @@ def items_before(site: FaultSite, frame: Frame) -> list[str]:
 
 
 def command_output(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return output of a command that was declined."""
+    """Return an output delta for the command whose approval `frame` resolved."""
     approval = site.approvals[
         [approval.resolutions[:1] for approval in site.approvals].index([frame])
     ]
@@ -97,7 +97,7 @@ def command_output(site: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def the_next_item(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return the start of an item like the one that ends, with another id."""
+    """Return item/started for a new item, `the-next`, like the completed one."""
     params = copy.deepcopy(obj(approval_at(site, frame).item.starts[0].params))
     return {
         "method": "item/started",
@@ -106,14 +106,14 @@ def the_next_item(site: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def the_next_question(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return the question about that item."""
+    """Return an approval request for the item `the-next`."""
     before = approval_at(site, frame).question
     params = {**obj(before.params), "itemId": "the-next"}
     return {"method": before.method, "id": 99, "params": params}
 
 
 def session_approval(site: FaultSite, frame: Frame) -> Approval | None:
-    """Return the first command that was approved for the session and ended before a frame."""
+    """Return the first command approved for the session that ended before a frame, or None."""
     return site.find_approval(
         lambda a: (
             a.completion is not None
@@ -125,7 +125,7 @@ def session_approval(site: FaultSite, frame: Frame) -> Approval | None:
 
 
 def copy_session_approval(key: str) -> Operator:
-    """Make a later question name the command that was approved for the session."""
+    """Return an operator that copies a param of the session approval into a later request."""
 
     def before(site: FaultSite, frame: Frame) -> Any:
         approval = session_approval(site, frame)
@@ -135,7 +135,7 @@ def copy_session_approval(key: str) -> Operator:
 
 
 def skip_second_question(site: FaultSite, trace: Trace) -> Trace:
-    """Drop the second question about a command that was accepted once."""
+    """Drop the second approval of a command that was accepted once."""
     accepted: dict[object, Approval] = {}
     for approval in site.approvals:
         command = dig(approval.question.params, "command")
@@ -153,12 +153,12 @@ def skip_second_question(site: FaultSite, trace: Trace) -> Trace:
 
 
 def end_item_as(status: str, *decisions: str, methods: tuple[str, ...] = (COMMAND, FILE)) -> Change:
-    """End the item with another status than the decision demands."""
+    """Return a change: an item ends with another status than the decision demands."""
     return first(decided_item(*decisions, methods=methods), edit(*STATUS, to=status))
 
 
 def apply_declined_change(site: FaultSite, trace: Trace) -> Trace:
-    """Add the declined change, to a file of its own, to the diff of the turn."""
+    """Insert a diff of the turn with the declined change, moved to a file of its own."""
     declined_end = decided_item("decline", methods=(FILE,))
     completion = next((frame for frame in trace.frames if declined_end.fits(site, frame)), None)
     if completion is None:
@@ -179,7 +179,7 @@ def added_file_diff(path: str, approval: Approval) -> str:
 
 
 def no_other_is_open(site: FaultSite, _: Frame) -> bool:
-    """Return whether only one item with a question is open."""
+    """Return whether only one item with an approval request is not completed."""
     return sum(approval.completion is None for approval in site.approvals) == 1
 
 

@@ -1,4 +1,4 @@
-"""Faults of archiving and of taking a thread out of the archive."""
+"""Faults of archiving and restoring a thread."""
 
 from harness.faults.base import Fault
 from harness.faults.changes import every, first
@@ -13,7 +13,7 @@ UNARCHIVE = "thread/unarchive"
 
 
 def told_of_our_thread(method: str) -> Selector:
-    """Select a notification about a thread that we started."""
+    """Select a notification about a thread that this client started."""
 
     def ours(site: FaultSite, frame: Frame) -> Verdict:
         return site.is_our_thread(text(obj(frame.params).get("threadId")))

@@ -16,7 +16,7 @@ TURNS = ("result", "thread", "turns")
 
 
 def turn_in_progress(frame: Frame) -> tuple[int, list[dict[str, Any]]] | None:
-    """Return the place and the items of the turn in progress that an answer shows."""
+    """Return the index and the items of the turn in progress in an answer, None without items."""
     for place, turn in enumerate(turns_of(dig(frame.result, "thread"))):
         if turn.get("status") == "inProgress" and items_of(turn):
             return place, items_of(turn)
@@ -24,12 +24,12 @@ def turn_in_progress(frame: Frame) -> tuple[int, list[dict[str, Any]]] | None:
 
 
 def ended_message(site: FaultSite, frame: Frame) -> int | None:
-    """Return the place of a shown agentMessage that was completed before."""
+    """Return the index of a shown agentMessage that was completed before the request, or None."""
     return _message(site, frame, is_completed=True)
 
 
 def open_message(site: FaultSite, frame: Frame) -> int | None:
-    """Return the place of a shown agentMessage that has only begun."""
+    """Return the index of a shown agentMessage that has only begun, or None."""
     return _message(site, frame, is_completed=False)
 
 
@@ -51,14 +51,14 @@ def _message(site: FaultSite, frame: Frame, *, is_completed: bool) -> int | None
 
 
 def resume_answer(find_message: Any, description: str) -> Selector:
-    """Select an answer to thread/resume that shows a turn in progress with such a message."""
+    """Select an answer to thread/resume in which `find_message` finds a message."""
     return answer_to("thread/resume").where(
         lambda site, frame: find_message(site, frame) is not None, description
     )
 
 
 def repeat_completion(site: FaultSite, frame: Frame) -> Any:
-    """Return item/completed of a message in the answer once more."""
+    """Return one more item/completed for the completed message in the answer."""
     shown_turn, index = turn_in_progress(frame), ended_message(site, frame)
     place, items = shown_turn if shown_turn is not None else (0, [])
     return {
@@ -72,14 +72,14 @@ def repeat_completion(site: FaultSite, frame: Frame) -> Any:
 
 
 def shorten_open_message(queue: FrameQueue, frame: Frame) -> None:
-    """Cut the text of the open message in the answer."""
+    """Replace the text of the open message in the answer by an ellipsis."""
     shown_turn, index = turn_in_progress(frame), open_message(queue.site, frame)
     if shown_turn is not None and index is not None:
         edit(*TURNS, shown_turn[0], "items", index, "text", to="…")(queue, frame)
 
 
 def without_a_message(which: int) -> Operator:
-    """Remove the first (0) or the last (-1) message of the agent from the answer."""
+    """Return an operator that removes the first (0) or last (-1) agentMessage from the answer."""
 
     def operate(queue: FrameQueue, frame: Frame) -> None:
         shown_turn = turn_in_progress(frame)
@@ -91,7 +91,7 @@ def without_a_message(which: int) -> Operator:
 
 
 def by_a_stranger(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the resuming client is shown a turn that is new to it."""
+    """Return whether an answer shows a running turn, new to the client, with several messages."""
     shown_turn = turn_in_progress(frame)
     messages = (
         [item for item in shown_turn[1] if item.get("type") == "agentMessage"] if shown_turn else []

@@ -20,13 +20,13 @@ def compaction_answered(site: FaultSite, frame: Frame) -> Frame | None:
 
 
 def something_is_told(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether the next frame after an answer is a notification; known when that comes."""
+    """Return whether the next frame after an answer is a notification; None until it comes."""
     later = next(site.frames_after(frame), None)
     return None if later is None else later.kind is Kind.NOTIFICATION and later.from_target
 
 
 def turn_of_the_next(site: FaultSite, frame: Frame) -> object:
-    """Return the turnId of the next notification."""
+    """Return the turnId of the target's next message, None if it has none."""
     following = site.next_from_target(frame)
     return None if following is None else obj(following.params).get("turnId")
 
@@ -56,7 +56,7 @@ def compaction_item() -> Selector:
 
 
 def asked_last(trace: Trace) -> bool:
-    """Return whether the client at most reads the thread after thread/compact/start."""
+    """Return whether thread/compact/start is answered and the client only reads afterwards."""
     site = FaultSite.of_trace(trace)
     answers = [other for other in trace.frames if answer_to(COMPACT).fits(site, other)]
     if not answers:

@@ -1,4 +1,4 @@
-"""Faults of ids: answers, server requests, and our own answers."""
+"""Faults of ids: answers, server requests, and the harness's own answers."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ NOT_ASKED_FOR = {"id": 404404, "result": {"decision": "accept"}}
 
 
 def with_an_id_of_its_own(site: FaultSite, frame: Frame) -> bool:
-    """Return whether no request of ours so far has the id of the question that we answer."""
+    """Return whether no request of the client so far has the id of the answered server request."""
     return not any(
         our_frame(Kind.REQUEST).fits(site, f) and same_id(f.id, frame.id) for f in site.frames
     )
@@ -36,7 +36,7 @@ def answer_of_its_own(_: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def another_request(_: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return another request with the id of a question."""
+    """Return another server request with the id of an open one."""
     return {"method": "harness/ask", "id": frame.id, "params": {}}
 
 
@@ -46,18 +46,18 @@ def failure(_: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def command_as_text(_: FaultSite, frame: Frame) -> str:
-    """Return the command of a question as one string."""
+    """Return the command of an approval request as one string."""
     return " ".join(text(word) for word in arr(obj(frame.params).get("command")))
 
 
 def its_question_is_answered(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Return whether a frame is our answer to a question of the turn."""
+    """Return whether `now` answers an approval request of the turn of `late`."""
     turn = turn_in(site, late)
     return site.find_approval(lambda a: a.answer is now and a.turn is turn) is not None
 
 
 def about_no_thread(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a request names an unknown thread, so that it will be refused."""
+    """Return whether a request names an unknown thread, so that it will be rejected."""
     thread_id = text(obj(frame.params).get("threadId"))
     thread = site.conversation.threads.get(thread_id)
     return bool(thread_id) and (thread is None or not thread.opening_answers)

@@ -13,7 +13,7 @@ DIFF = "turn/diff/updated"
 
 
 def followed_by_the_diff(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether the next frame of the target is the diff of a turn."""
+    """Return whether the target's next frame is the diff of a turn; None until it comes."""
     following = site.next_from_target(frame)
     return None if following is None else following.method == DIFF
 

@@ -1,4 +1,4 @@
-"""Faults of turns that were cut off by the end of another server."""
+"""Faults of turns that were cut off by the end of an earlier server process."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ CUT = "interrupted"
 
 
 def _cut_turn_index(site: FaultSite, frame: Frame) -> int | None:
-    """Return the index of a stored, cut turn whose end this client did not get."""
+    """Return the index of a stored, interrupted turn whose end this client did not get, or None."""
     for index, turn in enumerate(turns_of(dig(frame.result, "thread"))):
         live_turn = site.conversation.turns.get(text(turn.get("id")))
         if turn.get("status") == CUT and (live_turn is None or not live_turn.completions):
@@ -34,7 +34,7 @@ def _cut_turn(site: FaultSite, frame: Frame) -> tuple[int, list[dict[str, Any]]]
 
 
 def cut_turn_read(*, holding: str) -> Selector:
-    """Select an answer to thread/read that shows a cut turn with an item of a type."""
+    """Select an answer to thread/read that shows a cut-off turn with an item of a type."""
 
     def reads(site: FaultSite, frame: Frame) -> Verdict:
         if _cut_turn_index(site, frame) is None:
@@ -45,7 +45,7 @@ def cut_turn_read(*, holding: str) -> Selector:
 
 
 def edit_turn(name: str, value: Callable[[list[dict[str, Any]]], Any]) -> Any:
-    """Set a member of the turn to a value computed from its items."""
+    """Return an operator that sets a member of the cut-off turn, computed from its items."""
 
     def operate(queue: FrameQueue, frame: Frame) -> None:
         index, items = _cut_turn(queue.site, frame)
@@ -67,7 +67,7 @@ def _still_running(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _resumed_here(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the thread of a turn/start was resumed with a cut turn."""
+    """Return whether the thread of an answered turn/start was opened with a cut-off turn."""
     thread_id = text(site.params_of(frame).get("threadId"))
     thread = site.conversation.threads.get(thread_id)
     return thread is not None and any(

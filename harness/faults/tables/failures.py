@@ -10,7 +10,7 @@ ERROR = ("params", "turn", "error")
 
 
 def failed_turn(info: str) -> Selector:
-    """Select the end of a failed turn with this classification."""
+    """Select the end of a failed turn with this agentErrorInfo."""
     return turn_completed("failed").where(
         lambda _, f: dig(f.params, "turn", "error", "agentErrorInfo") == info, f"as {info}"
     )

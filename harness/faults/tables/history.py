@@ -17,7 +17,7 @@ TURNS = ("result", "thread", "turns")
 
 
 def completed_before(site: FaultSite, frame: Frame) -> dict[str, TurnView]:
-    """Return our turns of the named thread that had completed before the request."""
+    """Return this client's turns of the requested thread that completed before the request."""
     request = site.request_of(frame)
     return {
         turn.id: turn
@@ -31,7 +31,7 @@ def completed_before(site: FaultSite, frame: Frame) -> dict[str, TurnView]:
 
 
 def of_a_used_thread(method: str) -> Selector:
-    """Select an answer that opens a thread with a completed turn, before any rollback."""
+    """Select an answer about a thread with a completed turn, before any rollback."""
 
     def has_completed_turn(site: FaultSite, frame: Frame) -> bool:
         cut_back = any(other.method == "thread/rollback" for other in site.frames)
@@ -41,14 +41,14 @@ def of_a_used_thread(method: str) -> Selector:
 
 
 def that_shows_it(method: str) -> Selector:
-    """Select such an answer that shows the turn with its items."""
+    """Select an answer as by `of_a_used_thread` that shows the completed turn with its items."""
     return of_a_used_thread(method).where(
         lambda site, frame: shown_turn(site, frame) is not None, "that is shown with items"
     )
 
 
 def shown_turn(site: FaultSite, frame: Frame) -> int | None:
-    """Return the place of the first turn that is shown with items and had ended completed before.
+    """Return the index of the first turn with items that completed before the request, or None.
 
     A fork may give its turns other ids; all that it shows of a thread at rest had ended.
     """
@@ -62,23 +62,23 @@ def shown_turn(site: FaultSite, frame: Frame) -> int | None:
 
 
 def place_of(site: FaultSite, frame: Frame) -> int:
-    """Return `shown_turn` of a frame that is known to have one."""
+    """Return the index that `shown_turn` finds, 0 if it finds none."""
     place = shown_turn(site, frame)
     return 0 if place is None else place
 
 
 def without_items(queue: FrameQueue, frame: Frame) -> None:
-    """Remove the items of the turn."""
+    """Remove the items of the completed turn from the answer."""
     edit(*TURNS, place_of(queue.site, frame), "items", to=[])(queue, frame)
 
 
 def without_the_turn(queue: FrameQueue, frame: Frame) -> None:
-    """Remove the turn."""
+    """Remove the completed turn from the answer."""
     remove(*TURNS, place_of(queue.site, frame))(queue, frame)
 
 
 def without_a_message(queue: FrameQueue, frame: Frame) -> None:
-    """Remove the agent's message from the turn."""
+    """Remove the agent's messages from the completed turn in the answer."""
     place = place_of(queue.site, frame)
     items = items_of(turns_of(dig(frame.result, "thread"))[place])
     remaining = [item for item in items if item.get("type") != "agentMessage"]
@@ -86,7 +86,7 @@ def without_a_message(queue: FrameQueue, frame: Frame) -> None:
 
 
 def with_a_message(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the agent said something in that turn."""
+    """Return whether the completed turn in the answer has an agentMessage."""
     items = items_of(turns_of(dig(frame.result, "thread"))[place_of(site, frame)])
     return any(item.get("type") == "agentMessage" for item in items)
 
@@ -97,7 +97,7 @@ def several_turns(_: FaultSite, frame: Frame) -> bool:
 
 
 def requested_thread(site: FaultSite, frame: Frame) -> Any:
-    """Return the thread that the request named."""
+    """Return the thread id in the request that a frame answers."""
     return site.params_of(frame).get("threadId")
 
 
@@ -115,7 +115,7 @@ def announced_before(site: FaultSite, frame: Frame) -> bool:
 
 
 def of_a_fork(site: FaultSite, frame: Frame) -> bool | None:
-    """Return whether a thread/started is of a fork; None while a fork is open."""
+    """Return whether a thread/started is of a fork; None while a thread/fork is unanswered."""
     thread = site.conversation.thread(text(dig(frame.params, "thread", "id")))
     requests = [site.request_of(answer) for answer in thread.opening_answers]
     if any(request is not None and request.method == "thread/fork" for request in requests):
@@ -124,7 +124,7 @@ def of_a_fork(site: FaultSite, frame: Frame) -> bool | None:
 
 
 def was_not_loaded(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the thread was notLoaded before the request."""
+    """Return whether the thread was last reported as notLoaded before the request."""
     request = site.request_of(frame)
     statuses = site.conversation.thread(text(site.params_of(frame).get("threadId"))).statuses
     earlier = [status for status in statuses if request is not None and status.seq < request.seq]
@@ -132,7 +132,7 @@ def was_not_loaded(site: FaultSite, frame: Frame) -> bool:
 
 
 def rollback_answer() -> Selector:
-    """Select an answer to thread/rollback of a thread of ours whose turns all ended completed."""
+    """Select an answer to thread/rollback of a thread with a completed turn."""
     return answer_to("thread/rollback").where(
         lambda site, frame: len(site.params_of(frame)) > 1 and bool(completed_before(site, frame)),
         "of a thread with a completed turn",
@@ -145,7 +145,7 @@ def shows_turns(_: FaultSite, frame: Frame) -> bool:
 
 
 def dropped_turn(site: FaultSite, frame: Frame) -> TurnView | None:
-    """Return the last turn before a rollback, if it is no longer shown."""
+    """Return the last turn before the last rollback if the answer does not show it, else None."""
     cuts = [other for other in site.frames if other.method == "thread/rollback"]
     shown_ids = [turn.get("id") for turn in turns_of(dig(frame.result, "thread"))]
     ended = [
@@ -157,7 +157,7 @@ def dropped_turn(site: FaultSite, frame: Frame) -> TurnView | None:
 
 
 def add_the_dropped_turn(queue: FrameQueue, frame: Frame) -> None:
-    """Add the dropped turn to the answer."""
+    """Add the dropped turn to the answer. Raises `NotApplied` if there is none."""
     turn = dropped_turn(queue.site, frame)
     if turn is None:
         raise NotApplied("no turn that was dropped")
@@ -177,7 +177,7 @@ def read_after_a_rollback() -> Selector:
 
 
 def read_thread(site: FaultSite) -> str:
-    """Return the id of the last read thread, "" if this client opened it since."""
+    """Return the id of the last read thread, "" if there is none or this client resumed it."""
     reads = [frame for frame in site.frames if frame.method == "thread/read"]
     thread_id = text(obj(reads[-1].params).get("threadId")) if reads else ""
     thread = site.conversation.threads.get(thread_id)
@@ -185,7 +185,7 @@ def read_thread(site: FaultSite) -> str:
 
 
 def after_a_read(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a thread was read between two lists, and is in neither."""
+    """Return whether a thread was read between two thread/loaded/list, and is in neither."""
     request, thread_id = site.request_of(frame), read_thread(site)
     lists = [f for f in site.frames if answer_to("thread/loaded/list").fits(site, f)]
     if request is None or not thread_id or len(lists) < 2:
@@ -197,17 +197,17 @@ def after_a_read(site: FaultSite, frame: Frame) -> bool:
 
 
 def turn_of_another_id(queue: FrameQueue, frame: Frame) -> None:
-    """Change the id of the turn."""
+    """Change the id of the completed turn in the answer."""
     edit(*TURNS, place_of(queue.site, frame), "id", to="turn_987654321")(queue, frame)
 
 
 def item_of_another_id(queue: FrameQueue, frame: Frame) -> None:
-    """Change the id of an item of the turn."""
+    """Change the id of the first item of the completed turn in the answer."""
     edit(*TURNS, place_of(queue.site, frame), "items", 0, "id", to="item-1")(queue, frame)
 
 
 def without_a_command(queue: FrameQueue, frame: Frame) -> None:
-    """Remove the command from the turn."""
+    """Remove the commands from the completed turn in the answer."""
     place = place_of(queue.site, frame)
     items = items_of(turns_of(dig(frame.result, "thread"))[place])
     remaining = [item for item in items if item.get("type") != "commandExecution"]
@@ -215,7 +215,7 @@ def without_a_command(queue: FrameQueue, frame: Frame) -> None:
 
 
 def with_a_command(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the first turn that is shown has a command."""
+    """Return whether the completed turn in the answer has a command."""
     place = shown_turn(site, frame)
     turns = turns_of(dig(frame.result, "thread"))
     return place is not None and any(

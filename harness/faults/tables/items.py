@@ -25,7 +25,7 @@ RAW = "item/reasoning/textDelta"
 
 
 def start_behind_first_delta(queue: FrameQueue, frame: Frame) -> None:
-    """Move item/started behind the first delta."""
+    """Move item/started behind the first delta of its item."""
     queue.move_behind(frame, queue.site.deltas(item_in(queue.site, frame))[0])
 
 
@@ -65,12 +65,12 @@ def id_of_the_first_message(queue: FrameQueue) -> Steps:
 
 
 def swap_with_next_delta(queue: FrameQueue, frame: Frame) -> None:
-    """Exchange a delta and the next one."""
+    """Exchange a delta and the next one of its item."""
     queue.swap(frame, _next(queue.site, frame))
 
 
 def differs_from_the_next(site: FaultSite, frame: Frame) -> bool:
-    """Return whether exchanging a delta and the next changes the text."""
+    """Return whether exchanging a delta and the next one changes the text."""
     left, right = (text(obj(f.params).get("delta")) for f in (frame, _next(site, frame)))
     return left + right != right + left
 
@@ -95,7 +95,7 @@ def of_the_first_part(site: FaultSite, frame: Frame) -> bool:
 
 
 def last_of_the_first_part(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether a delta of the first part of a summary is its last, and not its only one."""
+    """Return whether a delta is the last of several in a summary's first part; None until known."""
     item = item_in(site, frame)
     deltas = [f for f in site.deltas(item, SUMMARY) if of_the_first_part(site, f)]
     if deltas[-1] is not frame:
@@ -105,7 +105,7 @@ def last_of_the_first_part(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def has_a_text(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a userMessage has a text."""
+    """Return whether a userMessage has a text element."""
     return _text_place(frame) is not None
 
 
@@ -117,7 +117,7 @@ def _text_place(frame: Frame) -> int | None:
 
 
 def another_echo(queue: FrameQueue, frame: Frame) -> None:
-    """Change the text of a userMessage."""
+    """Change the first text of a userMessage."""
     place = _text_place(frame)
     if place is not None:
         path = ("params", "item", "content", place, "text")
@@ -125,7 +125,7 @@ def another_echo(queue: FrameQueue, frame: Frame) -> None:
 
 
 def before_a_second_part(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether a summary has a second part; known when that or the end of the item comes."""
+    """Return whether a summary has a second part; None until that or the end of the item."""
     item = site.item_of(frame)
     if item is None:
         return False
@@ -134,7 +134,7 @@ def before_a_second_part(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def no_boundary(queue: FrameQueue) -> Steps:
-    """Drop all boundaries between sections of a summary."""
+    """Drop each summaryPartAdded of an item with several parts."""
     announced = notification(PART_ADDED).where(before_a_second_part, "before a second part")
     frame = yield from wait_for(queue, announced)
     item = item_in(queue.site, frame)

@@ -14,19 +14,19 @@ from harness.trace.frame import Frame, Kind
 
 DATA = ("result", "data")
 NAMED_KINDS = {"cli", "vscode"}
-# Returns the threads that a page must not have, by its request.
+# Finds the threads that a page must not have, by its request.
 Threads: TypeAlias = Callable[[FaultSite, Frame], list[dict[str, Any]]]
 
 
 def asked_by(name: str, value: Fits) -> Selector:
-    """Select a page that was asked for with a filter, where its value is right for the fault."""
+    """Select an answer to thread/list with a filter for which `value` holds."""
     return answer_to("thread/list").where(
         lambda site, f: site.params_of(f).get(name) is not None and value(site, f), f"by {name}"
     )
 
 
 def outside_of_the_archive(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """Return the threads that a list of the archive must not show."""
+    """Return the threads that a list of the archive must not show, [] for another list."""
     return unlisted_threads(site, frame) if site.params_of(frame).get("archived") is True else []
 
 
@@ -38,7 +38,7 @@ def within_the_archive(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
 
 
 def of_other_folders(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """Return the threads that show another folder than the one that was asked for."""
+    """Return the threads that show another folder than the requested one."""
     name = text(site.params_of(frame).get("cwd")).rstrip("/")
     last = name.rpartition("/")[2]
     return [thread for thread in unlisted_threads(site, frame) if folder(thread) not in ("", last)]
@@ -50,7 +50,7 @@ def folder(thread: dict[str, Any]) -> str:
 
 
 def of_other_providers(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """Return the threads that show none of the providers that were asked for."""
+    """Return the threads that show none of the requested providers."""
     providers = arr(site.params_of(frame).get("modelProviders"))
     return [
         thread
@@ -73,14 +73,14 @@ def without_the_term(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
 
 
 def in_another_case(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """Return those whose preview holds the term in another case."""
+    """Return the threads whose preview has the search term, but in another case."""
     term = text(site.params_of(frame).get("searchTerm")).lower()
     threads = without_the_term(site, frame)
     return [thread for thread in threads if term in text(thread.get("preview")).lower()]
 
 
 def kinds(site: FaultSite, frame: Frame) -> set[str]:
-    """Return the kinds that a list was asked for by."""
+    """Return the `sourceKinds` with which a list was requested."""
     return {text(kind) for kind in arr(site.params_of(frame).get("sourceKinds"))}
 
 
@@ -103,7 +103,7 @@ def lists_by_kinds(site: FaultSite, frame: Frame) -> list[Frame]:
 
 
 def untouched_since(site: FaultSite, other: Frame, frame: Frame, thread_id: str) -> bool:
-    """Return whether a thread rested at an earlier list, and only lists named it since."""
+    """Return whether a thread was at rest at an earlier list, and only lists named it since."""
     request = site.request_of(other)
     between = [f for f in site.frames_after(other) if f.seq < frame.seq]
     messages = [message for message in between if not answer_to("thread/list").fits(site, message)]
@@ -140,13 +140,13 @@ def of_fewer_kinds(site: FaultSite, frame: Frame) -> list[str]:
 
 
 def without_those(site: FaultSite, frame: Frame) -> list[Any]:
-    """Return the threads of a page without those of fewer kinds."""
+    """Return the threads of a page without those that a list by fewer kinds showed."""
     dropped = of_fewer_kinds(site, frame)
     return [thread for thread in page_threads(frame) if thread.get("id") not in dropped]
 
 
 def unloaded_threads(site: FaultSite, frame: Frame) -> list[str]:
-    """Return our threads that became notLoaded, and that nothing has named since."""
+    """Return the ids of this client's threads that became notLoaded and were only read since."""
     request = site.request_of(frame)
     thread_ids: list[str] = []
     for thread in site.conversation.threads.values() if request is not None else ():
@@ -182,7 +182,7 @@ def is_harmless(site: FaultSite, frame: Frame) -> bool:
 
 
 def shown_unloaded(site: FaultSite, frame: Frame) -> int | None:
-    """Return the place of the first thread on a page that is not loaded."""
+    """Return the index of the first thread on a page that is not loaded, None if all are."""
     unloaded = unloaded_threads(site, frame)
     places = [
         index for index, thread in enumerate(page_threads(frame)) if thread.get("id") in unloaded
@@ -191,7 +191,7 @@ def shown_unloaded(site: FaultSite, frame: Frame) -> int | None:
 
 
 def with_it_idle(site: FaultSite, frame: Frame) -> list[Any]:
-    """Return the threads of a page, with one idle that is not loaded."""
+    """Return the threads of a page, the first one that is not loaded as idle."""
     place = shown_unloaded(site, frame)
     idle = {"status": {"type": "idle"}}
     return [
@@ -206,7 +206,7 @@ def with_one_unloaded(site: FaultSite, frame: Frame) -> list[Any]:
 
 
 def add_thread(find: Threads) -> Operator:
-    """Return an operator that adds the first of some threads to a page."""
+    """Return an operator that adds the first thread of `find` to a page, in its order."""
 
     def with_one_more(site: FaultSite, frame: Frame) -> list[Any]:
         page, more = page_threads(frame), find(site, frame)[0]
@@ -225,7 +225,7 @@ def created_at(thread: dict[str, Any]) -> float:
 
 
 def can_have(find: Threads) -> Fits:
-    """Return whether there is a thread that a page must not have."""
+    """Return a test whether `find` finds a thread."""
     return lambda site, frame: bool(find(site, frame))
 
 

@@ -1,7 +1,4 @@
-"""Faults of thread/list: its pages, and the order of the threads on them.
-
-The faults of filters are in list_filters.
-"""
+"""Faults of thread/list: its pages, and the order of the threads on them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,32 +23,32 @@ DATA = ("result", "data")
 
 
 def without_one(site: FaultSite, frame: Frame) -> list[Any]:
-    """Return the threads of a page but for one that rests."""
+    """Return the threads of a page without its last thread at rest."""
     dropped = resting_places(site, frame)[-1]
     return [thread for index, thread in enumerate(page_threads(frame)) if index != dropped]
 
 
 def no_threads(_: FaultSite, frame: Frame) -> list[Any]:
-    """Return no threads."""
+    """Return an empty page."""
     return page_threads(frame)[:0]
 
 
 def with_strangers(site: FaultSite, frame: Frame) -> list[Any]:
-    """Return the threads of a page, and as many others as it takes to pass the limit."""
+    """Return the threads of a page and unknown ones, together one more than the limit."""
     threads = page_threads(frame)
     more = page_limit(site, frame) + 1 - len(threads)
     return threads + [{**threads[-1], "id": f"thr_98765432{number}"} for number in range(more)]
 
 
 def with_one_twice(site: FaultSite, frame: Frame) -> list[Any]:
-    """Return the threads of a page, with one that rests twice."""
+    """Return the threads of a page, with the last thread at rest twice."""
     index = resting_places(site, frame)[-1]
     threads = page_threads(frame)
     return [*threads[: index + 1], threads[index], *threads[index + 1 :]]
 
 
 def page_before(site: FaultSite, frame: Frame) -> Frame | None:
-    """Return the page that gave the cursor by which this one was asked for."""
+    """Return the page that gave the cursor of this one, None if there is none."""
     params = site.params_of(frame)
     for other in site.frames:
         if other.seq < frame.seq and answer_to("thread/list").fits(site, other):
@@ -63,7 +60,7 @@ def page_before(site: FaultSite, frame: Frame) -> Frame | None:
 
 
 def follows_a_page(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a page has a thread, and the last one of the page before rests."""
+    """Return whether a page has a thread, and the last one of the page before is at rest."""
     before = page_before(site, frame)
     cursor = site.params_of(frame).get("cursor")
     return bool(
@@ -75,7 +72,7 @@ def follows_a_page(site: FaultSite, frame: Frame) -> bool:
 
 
 def _last_if_resting(site: FaultSite, frame: Frame, before: Frame) -> dict[str, Any] | None:
-    """Return the last thread of the page before, None if it does not rest."""
+    """Return the last thread of the page before, None if it is not at rest."""
     last = page_threads(before)[-1:]
     return last[0] if last and is_resting(site, frame, text(last[0].get("id"))) else None
 
@@ -88,7 +85,7 @@ def with_one_of_the_page_before(site: FaultSite, frame: Frame) -> list[Any]:
 
 
 def follows(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a page was asked for by the cursor of another."""
+    """Return whether a page was requested by the cursor of another."""
     return bool(site.params_of(frame).get("cursor")) and page_before(site, frame) is not None
 
 
@@ -133,7 +130,7 @@ def not_by_change(_: FaultSite, frame: Frame) -> list[Any]:
 
 
 def has_busy_thread(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a thread on a page does not rest."""
+    """Return whether a thread on a page is not at rest."""
     return len(resting_places(site, frame)) < len(page_threads(frame))
 
 

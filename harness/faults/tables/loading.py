@@ -1,4 +1,4 @@
-"""Faults of names, of leaving a thread, and of the list of loaded threads."""
+"""Faults of names, of unsubscribing, and of the list of loaded threads."""
 
 from harness.faults.base import Condition, Fault
 from harness.faults.changes import every, first
@@ -16,49 +16,49 @@ CLOSED = "thread/closed"
 
 
 def left_with(word: str) -> Selector:
-    """Select an answer to thread/unsubscribe with this word."""
+    """Select an answer to thread/unsubscribe with this status."""
     return answer_to(UNSUBSCRIBE).where(
         lambda _, f: dig(f.result, "status") == word, f"that says {word}"
     )
 
 
 def shows_our_name(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether an answer shows the name that was given last."""
+    """Return whether an answer shows the name that was set last."""
     set_last = [other for other in site.frames if other.method == NAME and other.seq < frame.seq]
     name = text(dig(frame.result, "thread", "name"))
     return bool(set_last) and bool(name) and obj(set_last[-1].params).get("name") == name
 
 
 def closed_of_the_thread(site: FaultSite, frame: Frame) -> object:
-    """Return a thread/closed of the thread that a request was about."""
+    """Return thread/closed for the thread that a request named."""
     thread_id = site.params_of(frame).get("threadId")
     return {"method": CLOSED, "params": {"threadId": thread_id}}
 
 
 def first_of_ours(site: FaultSite) -> str:
-    """Return the id of the first thread that we started, "" for none."""
+    """Return the id of the first thread that this client started, "" if there is none."""
     threads = site.conversation.threads.values()
     return next((thread.id for thread in threads if thread.reply is not None), "")
 
 
 def lists_ours(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether our first thread is in a list."""
+    """Return whether the first thread of this client is in a list."""
     return first_of_ours(site) in arr(dig(frame.result, "data"))
 
 
 def without_ours(site: FaultSite, frame: Frame) -> object:
-    """Return the list without our first thread."""
+    """Return the list without the first thread of this client."""
     return [entry for entry in arr(dig(frame.result, "data")) if entry != first_of_ours(site)]
 
 
 def was_closed(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether a list came after our thread was closed, and has it no more."""
+    """Return whether a list after a thread/closed lacks the first thread of this client."""
     closed = [other for other in site.frames if other.method == CLOSED and other.seq < frame.seq]
     return bool(closed) and first_of_ours(site) not in arr(dig(frame.result, "data"))
 
 
 def with_ours(site: FaultSite, frame: Frame) -> object:
-    """Return the list with our first thread."""
+    """Return the list with the first thread of this client."""
     return [*arr(dig(frame.result, "data")), first_of_ours(site)]
 
 

@@ -20,7 +20,7 @@ WHY = "the change is in marks: a server's requests are not messages"
 
 
 def edit_marks(body: type[B], how: Callable[[B], B], fits: Callable[[B], bool]) -> StoredOnly:
-    """Return a change of the marks of a class that fit; there must be one."""
+    """Return a change of the marks of a class that fit; it raises `NotApplied` if none does."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         marks = [mark for mark in trace.marks_of(body) if fits(mark.body)]
@@ -32,7 +32,7 @@ def edit_marks(body: type[B], how: Callable[[B], B], fits: Callable[[B], bool]) 
 
 
 def drop_tool_calls(_: FaultSite, trace: Trace) -> Trace:
-    """Remove all calls of tools."""
+    """Remove the marks of all tool calls. Raises `NotApplied` if there are none."""
 
     def calls(mark: Mark[MarkBody]) -> bool:
         return isinstance(mark.body, McpRequest) and mark.body.method == "tools/call"
@@ -43,7 +43,7 @@ def drop_tool_calls(_: FaultSite, trace: Trace) -> Trace:
 
 
 def offer_disabled_tools(_: FaultSite, trace: Trace) -> Trace:
-    """Offer the model the tools of a server that is not enabled."""
+    """Offer the model the tools of servers that are not enabled."""
     disabled_tools = [
         McpToolCall(mark.body.server, tool)
         for mark in trace.marks_of(McpConfigured)

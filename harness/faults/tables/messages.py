@@ -32,17 +32,17 @@ FAILED = {"code": -32603, "message": "but it failed"}
 
 
 def its_turn_is_announced(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Return whether a frame announces the turn that a reply gave."""
+    """Return whether `now` announces the turn of the reply `late`."""
     return now.method == "turn/started" and site.turn_of(now) is turn_in(site, late)
 
 
 def not_announced(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the turn that a reply gives was not announced before."""
+    """Return whether the turn of a reply was not announced before."""
     return not turn_in(site, frame).starts
 
 
 def interrupted_turn_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Return whether a frame ends the turn of an answered turn/interrupt as interrupted."""
+    """Return whether `now` ends the turn of the answered turn/interrupt as interrupted."""
     turn = site.turn_of(now)
     named = text(site.params_of(late).get("turnId"))
     return (

@@ -20,12 +20,12 @@ from harness.trace.trace import Mark, Trace
 
 IN_MARKS = "the change is in marks: model calls are not messages"
 
-# Finds one turn/start among those that were granted, in order.
+# Picks one of the accepted turn/start requests, which are given in order.
 WhichStart: TypeAlias = Callable[[list[Frame]], Frame]
 
 
 def granted_starts(site: FaultSite) -> list[Frame]:
-    """Return the accepted turn/start requests so far. Raises NotApplied if of several threads."""
+    """Return the accepted turn/start requests so far. Raises `NotApplied` for several threads."""
     answers = (frame for frame in site.frames if answer_to("turn/start").fits(site, frame))
     starts = [request for answer in answers if (request := site.request_of(answer)) is not None]
     if len({str(obj(start.params).get("threadId")) for start in starts}) > 1:
@@ -34,19 +34,22 @@ def granted_starts(site: FaultSite) -> list[Frame]:
 
 
 def the_first(starts: list[Frame]) -> Frame:
-    """Return the first turn/start."""
+    """Return the first turn/start. Raises `NotApplied` if there is none."""
     return pick_start(starts, lambda _: True, "turn/start")
 
 
 def first_with(param: str) -> WhichStart:
-    """Return the first turn/start that has this param."""
+    """Return a function that picks the first turn/start with this param."""
     return lambda starts: pick_start(
         starts, lambda start: has(start, param), f"turn/start with {param}"
     )
 
 
 def next_without(param: str) -> WhichStart:
-    """Return the turn/start after the first one with this param, itself without."""
+    """Return a function that picks the turn/start after the first one with this param.
+
+    It must not have the param itself.
+    """
 
     def which(starts: list[Frame]) -> Frame:
         start = first_with(param)(starts)
@@ -59,14 +62,14 @@ def next_without(param: str) -> WhichStart:
 
 
 def first_if_without(param: str) -> WhichStart:
-    """Return the first turn/start, if it lacks this param."""
+    """Return a function that picks the first turn/start if it lacks this param."""
     return lambda starts: pick_start(
         starts[:1], lambda start: not has(start, param), f"first turn/start without {param}"
     )
 
 
 def has(start: Frame, param: str) -> bool:
-    """Return whether a turn/start has this param, and not as null or empty."""
+    """Return whether a turn/start has a value for this param that is not empty."""
     return bool(obj(start.params).get(param))
 
 
@@ -79,7 +82,7 @@ def pick_start(starts: list[Frame], matches: Callable[[Frame], bool], descriptio
 
 
 def calls_of(site: FaultSite, start: Frame) -> list[Mark[ModelCall]]:
-    """Return the model calls between a turn/start and the end of its turn."""
+    """Return the model calls in the turn of a turn/start. Raises `NotApplied` if there are none."""
     turns = site.conversation.turns.values()
     ends = [turn.completions[0].seq for turn in turns if turn.request is start and turn.completions]
     calls = [
@@ -93,7 +96,7 @@ def calls_of(site: FaultSite, start: Frame) -> list[Mark[ModelCall]]:
 
 
 def replace_request(which: WhichStart, **data: Any) -> StoredOnly:
-    """Return a change of the model calls in the turn of this turn/start."""
+    """Return a change of the model calls in the turn of the picked turn/start."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         calls = calls_of(site, which(granted_starts(site)))
@@ -103,7 +106,7 @@ def replace_request(which: WhichStart, **data: Any) -> StoredOnly:
 
 
 def image_sent_again() -> StoredOnly:
-    """Return a change: the calls of a turn hold the images of the turn before it."""
+    """Return a change: the calls of a turn have the images of the turn before it."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         turns = [calls_of(site, start) for start in granted_starts(site)]
@@ -116,7 +119,7 @@ def image_sent_again() -> StoredOnly:
 
 
 def model_of_the_thread(which: WhichStart) -> StoredOnly:
-    """Return a change: the thread's model is called in the turn of this turn/start."""
+    """Return a change: the turn of the picked turn/start calls the model of the thread."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         calls = calls_of(site, which(granted_starts(site)))
@@ -130,7 +133,7 @@ def model_of_the_thread(which: WhichStart) -> StoredOnly:
 
 
 def run_elsewhere(which: WhichStart) -> Change:
-    """Return a change: the turn's commands run in another folder."""
+    """Return a change: the commands of the picked turn run in another folder."""
 
     def of_the_turn(site: FaultSite, frame: Frame) -> bool:
         if site.item_of(frame) is None or "item" not in obj(frame.params):
@@ -149,7 +152,7 @@ def run_elsewhere(which: WhichStart) -> Change:
 
 
 def requires_model_call(which: WhichStart) -> Condition:
-    """Return the condition that the model was called in the turn of this turn/start."""
+    """Return the condition that the model was called in the turn of the picked turn/start."""
 
     def holds(trace: Trace) -> bool:
         site = FaultSite.of_trace(trace)

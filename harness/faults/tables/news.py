@@ -21,14 +21,14 @@ REROUTED = "model/rerouted"
 
 
 def told_of_a_turn(method: str) -> Selector:
-    """Select a notification that names a turn of ours."""
+    """Select a notification about a turn that this client started."""
     return notification(method).where(
         lambda site, f: site.is_our_turn(site.turn_of(f)), "of a turn of ours"
     )
 
 
 def last_of_its_turn(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether the turn gets no other notification of this method; known at its end."""
+    """Return whether a turn gets no later notification of this method; None until its end."""
     turn = turn_in(site, frame)
     again = [other for other in site.frames_after(frame) if other.method == frame.method]
     if any(site.turn_of(f) is turn for f in again):
@@ -39,7 +39,10 @@ def last_of_its_turn(site: FaultSite, frame: Frame) -> Verdict:
 def turn_with_calls(
     site: FaultSite, description: str, matches: Callable[[ModelEnd], bool]
 ) -> tuple[TurnView, list[Mark[ModelEnd]]]:
-    """Return the first completed turn with a matching model end, and its model ends."""
+    """Return the first completed turn with a matching model end, and its model ends.
+
+    Raises `NotApplied` if there is none.
+    """
     for turn in site.conversation.turns.values():
         if turn.request is None or turn.status != "completed":
             continue
@@ -72,7 +75,7 @@ def has_outcome(end: ModelEnd) -> bool:
 
 
 def broke_off_and_told(trace: Trace) -> bool:
-    """Return whether an answer of the model broke off in a turn with an error."""
+    """Return whether the model's answer broke off in a completed turn that reported an error."""
     try:
         turn, ends = turn_with_calls(FaultSite.of_trace(trace), "an outcome", has_outcome)
     except NotApplied:
@@ -81,7 +84,7 @@ def broke_off_and_told(trace: Trace) -> bool:
 
 
 def remove_retries(site: FaultSite, trace: Trace) -> Trace:
-    """Remove the model calls after the failed one."""
+    """Remove the model calls after the failed one. Raises `NotApplied` without a retry."""
     turn, ends = turn_with_calls(site, "an outcome", has_outcome)
     if not any(obj(error.params).get("willRetry") is True for error in turn.errors):
         raise NotApplied("no retry was announced")

@@ -1,4 +1,4 @@
-"""Faults of approval policies: wrong questions, and work before the answer."""
+"""Faults of approval policies: wrong approval requests, and work before the answer."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ POLICY = "approvalPolicy"
 
 
 def thread_under(policy: str, other: str) -> Change:
-    """Put a thread under another policy from its start on."""
+    """Return a change of the policy of a thread, from its start on."""
     return in_sequence(
         first(
             our_request("thread/start").where(
@@ -34,7 +34,7 @@ def thread_under(policy: str, other: str) -> Change:
 
 
 def turn_under(policies: tuple[str, ...], other: str) -> Change:
-    """Put a turn with one of these policies under another one."""
+    """Return a change of the policy of a turn with one of these policies."""
     return first(
         our_request("turn/start").where(
             lambda _, f: obj(f.params).get(POLICY) in policies, " or ".join(policies)
@@ -44,19 +44,19 @@ def turn_under(policies: tuple[str, ...], other: str) -> Change:
 
 
 def early_output(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return output of a command that the client is asked about."""
+    """Return output of a command whose approval is being requested."""
     approval = approval_at(site, frame)
     params = {**turn_ids(approval), "itemId": approval.item.id, "delta": EARLY}
     return {"method": "item/commandExecution/outputDelta", "params": params}
 
 
 def with_early_output(_: FaultSite, frame: Frame) -> str:
-    """Return the output of a command, the early one with it."""
+    """Return the output of a command with the early output before it."""
     return EARLY + text(dig(frame.params, "item", "aggregatedOutput"))
 
 
 def early_diff(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return the diff of the turn, with a change that the client is asked about."""
+    """Return the diff of the turn with a change whose approval is being requested."""
     approval = approval_at(site, frame)
     path = "made.txt"
     return {
@@ -66,7 +66,7 @@ def early_diff(site: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def is_the_first(site: FaultSite, frame: Frame) -> bool:
-    """Return whether an item is the first that the client was asked about."""
+    """Return whether a frame completes the first item with an approval request."""
     return site.approvals[0].completion is frame
 
 

@@ -32,7 +32,7 @@ def may_only_read(site: FaultSite, frame: Frame) -> bool:
 
 
 def diff_of_a_file(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Return the diff of the turn, with a file in it."""
+    """Return a diff of the turn of `frame` that adds a file."""
     params = obj(frame.params)
     params = {"threadId": params.get("threadId"), "turnId": params.get("turnId")}
     return {"method": "turn/diff/updated", "params": {**params, "diff": "+++ b/made.txt"}}

@@ -18,7 +18,7 @@ Edit = Callable[[Message], None]
 
 
 def edit_message(member: str, *, index: int = 0, do: Edit, reason: str = WHY) -> StoredOnly:
-    """Return an edit of the message with this member, by its index among those."""
+    """Return a change of one message with this member; `index` counts those messages."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         messages = [frame for frame in trace.frames if member in obj(frame.json)]
@@ -30,7 +30,7 @@ def edit_message(member: str, *, index: int = 0, do: Edit, reason: str = WHY) ->
 
 
 def edit_everywhere(do: Edit) -> StoredOnly:
-    """Change the agent's output and the call's result alike."""
+    """Return a change of the agent's events and the call's result alike."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         messages = [frame for frame in trace.frames if {"wrote", "result"} & obj(frame.json).keys()]
@@ -60,7 +60,7 @@ def _apply_edit(value: Message, do: Edit) -> Message:
 
 
 def set_start(member: str, value: Any) -> Edit:
-    """Set a member of the agent's start."""
+    """Return an edit that sets a member of the agent's start."""
 
     def edit(message: Message) -> None:
         obj(message["started"])[member] = value
@@ -69,7 +69,7 @@ def set_start(member: str, value: Any) -> Edit:
 
 
 def set_result(member: str, value: Any) -> Edit:
-    """Set a member of the result."""
+    """Return an edit that sets a member of the result; it raises `NotApplied` without a result."""
 
     def edit(message: Message) -> None:
         if "result" not in message:
@@ -80,7 +80,7 @@ def set_result(member: str, value: Any) -> Edit:
 
 
 def replace_message(message: Message) -> None:
-    """Change the text of the agent's message."""
+    """Change the text of the agent's message to "No.", also in the result."""
     items = [obj(message.get("wrote")).get("item"), *arr(obj(message.get("result")).get("items"))]
     for item in map(obj, items):
         if item.get("type") == "agent_message":
@@ -90,7 +90,7 @@ def replace_message(message: Message) -> None:
 
 
 def set_member(member: str, value: Any) -> Edit:
-    """Set a member of the message."""
+    """Return an edit that sets a member of the message."""
 
     def edit(message: Message) -> None:
         message[member] = value
@@ -99,7 +99,7 @@ def set_member(member: str, value: Any) -> Edit:
 
 
 def resolve(message: Message) -> None:
-    """Make the call return a result."""
+    """Make the call return an empty result."""
     message["over"] = "result"
     message.pop("error", None)
     message["result"] = {"finalResponse": "", "items": [], "usage": None}
@@ -133,7 +133,7 @@ def throw(message: Message) -> None:
 
 
 def replace_word(turn: SdkTurn, old: str, new: str) -> None:
-    """Replace a text in the words of the agent."""
+    """Replace a string in the arguments of the agent."""
     turn.start["argv"] = [word.replace(old, new) for word in turn.argv]
 
 
@@ -159,12 +159,12 @@ def replace_image(turn: SdkTurn) -> None:
 
 
 def has_switch(turn: SdkTurn) -> bool:
-    """Return whether the thread has a switch on."""
+    """Return whether the thread has a boolean option on."""
     return any(turn.thread.get(name) for name in ("skipGitRepoCheck", "networkAccessEnabled"))
 
 
 def copy_start(turn: SdkTurn, other_turns: tuple[SdkTurn, ...]) -> None:
-    """Start the agent as in another turn with the opposite switch."""
+    """Give the agent the arguments and variables of a first turn with the opposite switch."""
     for other in other_turns:
         if other.is_first and turn.is_first and has_switch(other) is not has_switch(turn):
             turn.start.update(argv=other.start.get("argv"), env=other.start.get("env"))
@@ -172,13 +172,13 @@ def copy_start(turn: SdkTurn, other_turns: tuple[SdkTurn, ...]) -> None:
 
 
 def forget_switch(turn: SdkTurn) -> None:
-    """Do not pass a switch that is on."""
+    """Do not pass a switch that is on; it needs an earlier turn without one."""
     if has_switch(turn):
         copy_start(turn, turn.earlier)
 
 
 def assume_switch(turn: SdkTurn) -> None:
-    """Pass a switch that is left out as if it was on."""
+    """Pass a switch that is omitted as if it was on; it needs a later turn with one."""
     if not has_switch(turn):
         copy_start(turn, turn.later)
 
@@ -196,20 +196,20 @@ def nest_config(turn: SdkTurn) -> None:
 
 
 def inherit_env(turn: SdkTurn) -> None:
-    """With a given env, pass the variables of the process too."""
+    """Pass the variables of the process too if env is given."""
     if turn.agent.get("env") is not None and turn.process:
         turn.start["env"] = {**turn.process, **obj(turn.start.get("env"))}
 
 
 def drop_env(turn: SdkTurn) -> None:
-    """Pass nothing of env to the agent."""
+    """Pass none of the variables of env to the agent."""
     own_env = obj(turn.agent.get("env"))
     agent_env = obj(turn.start.get("env"))
     turn.start["env"] = {name: item for name, item in agent_env.items() if name not in own_env}
 
 
 def inherit_nothing(turn: SdkTurn) -> None:
-    """Without env, pass no variable of the process but the key."""
+    """Pass no variable of the process but the key if env is not given."""
     if turn.agent.get("env") is None:
         agent_env = obj(turn.start.get("env"))
         dropped = turn.process.keys() - {KEY}
@@ -217,7 +217,7 @@ def inherit_nothing(turn: SdkTurn) -> None:
 
 
 def lose_key(turn: SdkTurn) -> None:
-    """Without apiKey, pass no key to the agent."""
+    """Pass no key to the agent if apiKey is not given."""
     key = turn.process.get(KEY)
     if key and turn.agent.get("apiKey") is None and turn.agent.get("env") is None:
         agent_env = obj(turn.start.get("env"))
@@ -226,7 +226,7 @@ def lose_key(turn: SdkTurn) -> None:
 
 
 def show_key(turn: SdkTurn) -> None:
-    """Pass the key among the words."""
+    """Pass apiKey as an argument of the agent."""
     if turn.agent.get("apiKey"):
         turn.start["argv"] = [*turn.argv, f"--key={turn.agent['apiKey']}"]
 
@@ -246,7 +246,7 @@ KEY = "PROVIDER_API_KEY"
 
 
 def fault(name: str, rule: str, reason: str, change: StoredOnly, on: str = "sdk-options") -> Fault:
-    """Build a row of this table."""
+    """Return a fault of this table; its id begins with `sdk-`."""
     return Fault(f"sdk-{name}", rule=rule, on=on, reason=reason, change=change)
 
 

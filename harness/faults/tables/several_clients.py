@@ -18,12 +18,12 @@ WHY = "a stream is one connection, and does not show the other client"
 RESOLVED = "serverRequest/resolved"
 UNSUBSCRIBE = "thread/unsubscribe"
 
-# The thread, the turn, and the item, each "" where a message does not name it.
+# The ids of a thread, a turn and an item, each "" if a message does not name it.
 Names = tuple[str, str, str]
 
 
 def ids_of(frame: Frame) -> Names:
-    """Return the thread, turn and item of a notification or a question."""
+    """Return the ids of thread, turn and item in a notification or an approval request."""
     params = obj(frame.params)
     turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
     item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
@@ -31,7 +31,7 @@ def ids_of(frame: Frame) -> Names:
 
 
 def notifications(frames: list[Frame], method: str) -> Iterator[Frame]:
-    """Yield the notifications of a method."""
+    """Yield the notifications of a method from the target."""
     for frame in frames:
         if frame.method == method and frame.from_target and frame.kind is Kind.NOTIFICATION:
             yield frame
@@ -48,7 +48,7 @@ def elsewhere(trace: Trace, frame: Frame) -> list[Frame]:
 
 
 def shared_notifications(site: FaultSite, trace: Trace, method: str) -> Iterator[Frame]:
-    """Yield the notifications of a method that this and another client got once."""
+    """Yield the notifications of a method that this client and others each got exactly once."""
     own_frames = list(notifications(site.frames, method))
     for frame in own_frames:
         once = sum(ids_of(f) == ids_of(frame) for f in own_frames) == 1
@@ -58,7 +58,7 @@ def shared_notifications(site: FaultSite, trace: Trace, method: str) -> Iterator
 
 
 def first_frame(frames: Iterator[Frame], description: str) -> Frame:
-    """Return the first of some frames. Raises `NotApplied` for none."""
+    """Return the first of some frames. Raises `NotApplied` if there is none."""
     frame = next(frames, None)
     if frame is None:
         raise NotApplied(f"no {description}")
@@ -66,7 +66,7 @@ def first_frame(frames: Iterator[Frame], description: str) -> Frame:
 
 
 def replace_for_one(method: str, *path: str, new: Any, old: Any) -> StoredOnly:
-    """Replace the value `old` by `new` for this client only."""
+    """Return a change of the value `old` to `new` for this client only."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         fits = (f for f in shared_notifications(site, trace, method) if dig(f.params, *path) == old)
@@ -77,7 +77,10 @@ def replace_for_one(method: str, *path: str, new: Any, old: Any) -> StoredOnly:
 
 
 def completions_decided_as(trace: Trace, decision: str, status: str) -> list[Frame]:
-    """Return the completions of an item that all clients decided alike, with a status."""
+    """Return each item/completed, with this status, of an item that all clients decided alike.
+
+    Raises `NotApplied` if there is none.
+    """
     questions = [
         f
         for f in trace.frames
@@ -104,7 +107,7 @@ def completions_decided_as(trace: Trace, decision: str, status: str) -> list[Fra
 
 
 def replace_status(decision: str, status: str, instead: str) -> StoredOnly:
-    """Report the status of another decision than the one made; all clients are told the same."""
+    """Return a change: all clients get the status of another decision than the one made."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         ends = completions_decided_as(trace, decision, status)
@@ -114,7 +117,7 @@ def replace_status(decision: str, status: str, instead: str) -> StoredOnly:
 
 
 def drop_resolved(site: FaultSite, trace: Trace) -> Trace:
-    """Drop the resolution of a question that another client answered."""
+    """Drop each serverRequest/resolved if another client answered an approval request first."""
     own_connection = site.frames[0].connection if site.frames else ""
     answers = _first_answers(trace)
     questions = {
@@ -135,7 +138,7 @@ def drop_resolved(site: FaultSite, trace: Trace) -> Trace:
 
 
 def _first_answers(trace: Trace) -> dict[Names, str]:
-    """Return the connection from which each question was answered first."""
+    """Return the connection from which each approval request was answered first."""
     questions: dict[tuple[str, Any], Names] = {}
     connections: dict[Names, str] = {}
     for frame in trace.frames:
@@ -149,9 +152,9 @@ def _first_answers(trace: Trace) -> dict[Names, str]:
 
 
 def followed_turn_end(site: FaultSite, trace: Trace) -> Frame:
-    """Return the end of a turn that another client started while this one followed.
+    """Return the end of a turn that another client started while this one followed the thread.
 
-    The other one got it too.
+    The other client got it too. Raises `NotApplied` if there is none.
     """
     requests = [
         other for other in site.frames if other.kind is Kind.REQUEST and not other.from_target
@@ -231,7 +234,7 @@ def notify_departed(site: FaultSite, trace: Trace) -> Trace:
 
 
 def _before(trace: Trace, item: Frame, answer: Frame) -> Frame:
-    """Return the last message on an answer's connection before an item of another."""
+    """Return the last message on an answer's connection before an item on another one."""
     own_frames = [f for f in trace.frames if f.connection == answer.connection]
     return [frame for frame in own_frames if frame.seq < item.seq][-1]
 

@@ -47,7 +47,7 @@ FACE = (*SKILL, "interface")
 
 
 def clear_held_texts(_: FaultSite, trace: Trace) -> Trace:
-    """Clear the texts of our files from all model calls."""
+    """Clear the texts of the harness's files from all model calls."""
     calls = [mark for mark in trace.marks_of(ModelCall) if mark.body.held]
     if not calls:
         raise NotApplied("no model call with anything of our files")

@@ -1,4 +1,4 @@
-"""Faults of turn/steer, and of refusals about a running turn."""
+"""Faults of turn/steer, and of rejections about a running turn."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,19 +20,19 @@ OTHER_ID = "turn_404404"
 
 
 def granted_steer() -> Selector:
-    """Select a turn/steer with a text that was granted."""
+    """Select the answer to an accepted turn/steer with a text."""
     return answer_to("turn/steer").where(lambda site, f: bool(steered_text(site, f)), "with a text")
 
 
 def refused_steer() -> Selector:
-    """Select a turn/steer that was refused with an error object."""
+    """Select the answer to a turn/steer that was rejected with an error object."""
     return refusal_of("turn/steer").where(
         lambda _, f: isinstance(f.error, dict), "with an error object"
     )
 
 
 def steered_text(site: FaultSite, frame: Frame) -> str:
-    """Return the first text of the input that was answered."""
+    """Return the first text in the input of the request that a frame answers."""
     return first_text(site.params_of(frame).get("input"))
 
 
@@ -42,7 +42,7 @@ def first_text(parts: Any) -> str:
 
 
 def after_a_completed_turn() -> Selector:
-    """Select any answer to a turn/steer that was sent after a completed turn of ours."""
+    """Select any answer to a turn/steer sent after a completed turn of this client."""
 
     def is_late(site: FaultSite, frame: Frame) -> bool:
         request = site.request_of(frame)
@@ -60,13 +60,13 @@ def after_a_completed_turn() -> Selector:
 
 
 def ended_turn(site: FaultSite, _: Frame) -> str:
-    """Return the id of the first turn of ours that was completed."""
+    """Return the id of the first completed turn that this client started."""
     turns = site.conversation.turns.values()
     return next(turn.id for turn in turns if turn.status == "completed" and site.is_our_turn(turn))
 
 
 def was_steered(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a turn/steer for a turn was granted."""
+    """Return whether a turn/steer of the turn of `frame` was accepted."""
     turn = turn_in(site, frame)
     return any(
         granted_steer().fits(site, other) and site.params_of(other).get("expectedTurnId") == turn.id
@@ -86,7 +86,7 @@ def ended_again(site: FaultSite, frame: Frame) -> Any:
 
 
 def message(method: str) -> Callable[[FaultSite, Frame], dict[str, Any]]:
-    """Return a whole message of the turn whose turn/interrupt is answered."""
+    """Return a function that builds an item message of the turn that a turn/interrupt named."""
 
     def build(site: FaultSite, frame: Frame) -> dict[str, Any]:
         params = site.params_of(frame)
@@ -98,7 +98,10 @@ def message(method: str) -> Callable[[FaultSite, Frame], dict[str, Any]]:
 
 
 def first_steer(site: FaultSite, pick: Selector) -> tuple[Frame, str]:
-    """Return the answer to the first such turn/steer, and the text it brought."""
+    """Return the first answer that `pick` selects, and the text of its request.
+
+    Raises `NotApplied` if there is none.
+    """
     answer = next((frame for frame in site.frames if pick.fits(site, frame)), None)
     if answer is None:
         raise NotApplied(f"no {pick.description}")
@@ -106,7 +109,7 @@ def first_steer(site: FaultSite, pick: Selector) -> tuple[Frame, str]:
 
 
 def calls_with(site: FaultSite, words: str) -> list[Mark[ModelCall]]:
-    """Return the model calls that hold an input."""
+    """Return the model calls with this input. Raises `NotApplied` if there are none."""
     calls = [
         mark
         for mark in site.marks_of(ModelCall)
@@ -118,7 +121,7 @@ def calls_with(site: FaultSite, words: str) -> list[Mark[ModelCall]]:
 
 
 def remove_from_calls(site: FaultSite, trace: Trace, words: str) -> Trace:
-    """Remove the words from all model calls."""
+    """Remove the user's texts with these words from all model calls."""
 
     def without(call: ModelCall) -> ModelCall:
         texts = call.user_texts or ()
@@ -142,7 +145,7 @@ def drop_user_messages(site: FaultSite, trace: Trace, words: str) -> Trace:
 
 
 def refuse_running(site: FaultSite, trace: Trace) -> Trace:
-    """Refuse the input, and remove it everywhere."""
+    """Reject an accepted turn/steer, and remove its input from calls and items."""
     answer, words = first_steer(site, granted_steer())
     error = {"id": answer.id, "error": {"code": -32600, "message": "not now"}}
     trace = stored.change(remove_from_calls(site, trace, words), [answer], lambda _: error)
@@ -150,13 +153,13 @@ def refuse_running(site: FaultSite, trace: Trace) -> Trace:
 
 
 def lose_input(site: FaultSite, trace: Trace) -> Trace:
-    """Remove the granted input everywhere."""
+    """Remove the input of an accepted turn/steer from calls and items."""
     _, words = first_steer(site, granted_steer())
     return drop_user_messages(site, remove_from_calls(site, trace, words), words)
 
 
 def hide_from_model(site: FaultSite, trace: Trace) -> Trace:
-    """Remove the input from all model calls."""
+    """Remove the input of an accepted turn/steer from all model calls."""
     return remove_from_calls(site, trace, first_steer(site, granted_steer())[1])
 
 
@@ -167,13 +170,13 @@ def add_to_call(trace: Trace, call: Mark[ModelCall], words: str) -> Trace:
 
 
 def ask_twice(site: FaultSite, trace: Trace) -> Trace:
-    """Repeat the same words in a call."""
+    """Repeat the input of an accepted turn/steer in a model call that has it."""
     _, words = first_steer(site, granted_steer())
     return add_to_call(trace, calls_with(site, words)[0], words)
 
 
 def ask_refused_input(site: FaultSite, trace: Trace) -> Trace:
-    """Put the refused input into the last model call."""
+    """Put the input of a rejected turn/steer into the last model call."""
     _, words = first_steer(site, refused_steer())
     calls = site.marks_of(ModelCall)
     if not calls or not words:

@@ -1,6 +1,6 @@
-"""Faults of the files in which threads are kept.
+"""Faults of the files in which threads are stored.
 
-Files are not messages, so these faults change the marks of stored traces.
+Files are not messages, so these faults change the marks of stored traces. A look is such a mark.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ WHY = "the change is in marks: looks at files are not messages"
 ARCHIVED = "thread/archived"
 UNARCHIVED = "thread/unarchived"
 Seen = Mark[FileSeen]
-# Picks the look to change, given the site and all looks in order.
+# Picks the look to change among all looks in order, None if there is none.
 Picks = Callable[[FaultSite, list[Seen]], Seen | None]
 
 
@@ -40,32 +40,32 @@ def _looks_between(site: FaultSite, looks: list[Seen], method: str, *others: str
 
 
 def the_first_of_a_turn(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """Return the first look at a file after a turn, and before the thread was archived."""
+    """Return the first look that found a file between a turn's end and the archiving, or None."""
     candidates = _looks_between(site, looks, "turn/completed", "thread/archive", ARCHIVED)
     return next((look for look in candidates if look.body.exists), None)
 
 
 def where_it_was(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """Return the look at the place from which a thread was archived."""
+    """Return the look at the path from which a thread was archived, None if there is none."""
     candidates = _looks_between(site, looks, ARCHIVED, "thread/unarchive", UNARCHIVED)
     paths = {look.body.path for look in looks if look.body.exists and look not in candidates}
     return next((look for look in candidates if look.body.path in paths), None)
 
 
 def in_the_archive(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """Return the look at a file in the archive."""
+    """Return the look that found a file in the archive, None if there is none."""
     candidates = _looks_between(site, looks, ARCHIVED, "thread/unarchive", UNARCHIVED)
     return next((look for look in candidates if look.body.exists), None)
 
 
 def brought_back(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """Return the look at the file of a restored thread."""
+    """Return the look that found the file of a restored thread, None if there is none."""
     candidates = _looks_between(site, looks, UNARCHIVED)
     return next((look for look in candidates if look.body.exists), None)
 
 
 def left_in_the_archive(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """Return the look at the place from which a thread was restored."""
+    """Return the look at the path from which a thread was restored, None if there is none."""
     candidates = _looks_between(site, looks, UNARCHIVED)
     archived = in_the_archive(site, looks)
     path = archived.body.path if archived is not None else ""
@@ -73,7 +73,7 @@ def left_in_the_archive(site: FaultSite, looks: list[Seen]) -> Seen | None:
 
 
 def edit_look(picks: Picks, how: Callable[[FileSeen], FileSeen], description: str) -> StoredOnly:
-    """Return a change of one look."""
+    """Return a change of the look that `picks` returns; it raises `NotApplied` for None."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         picked = picks(site, trace.marks_of(FileSeen))
@@ -85,22 +85,22 @@ def edit_look(picks: Picks, how: Callable[[FileSeen], FileSeen], description: st
 
 
 def remove_file(file: FileSeen) -> FileSeen:
-    """Make the file missing everywhere."""
+    """Return a look that finds no file anywhere."""
     return FileSeen(path=file.path, exists=False, folder=file.folder)
 
 
 def keep_file(file: FileSeen) -> FileSeen:
-    """Make a file exist."""
+    """Return a look that finds a file at the path."""
     return FileSeen(path=file.path, exists=True, size=1, sha256="00", folder=True)
 
 
 def change_bytes(file: FileSeen) -> FileSeen:
-    """Change the bytes of the file."""
+    """Return a look that finds other bytes."""
     return replace(file, size=file.size + 1, sha256="00")
 
 
 def find_ephemeral_file(site: FaultSite, trace: Trace) -> Trace:
-    """Make a search find the id and the input of an ephemeral thread in a file."""
+    """Make a search find the id and the inputs of an ephemeral thread in a file."""
     threads = [
         thread.id for thread in site.conversation.threads.values() if _is_ephemeral(site, thread.id)
     ]

@@ -20,7 +20,7 @@ ITEMS = ("item.started", "item.updated", "item.completed")
 
 
 def event(kind: str, item: str = "") -> Selector:
-    """Select an event of this type, of an item of this type if one is given."""
+    """Select an event of this type, for an item of type `item` if given."""
 
     def fits(_: FaultSite, frame: Frame) -> bool:
         if frame.kind is not Kind.EVENT or obj(frame.json).get("type") != kind:
@@ -31,7 +31,7 @@ def event(kind: str, item: str = "") -> Selector:
 
 
 def is_a(*kinds: str) -> Callable[[FaultSite, Frame, Frame], bool]:
-    """Return whether the frame that came now is an event of one of these types."""
+    """Return a test whether the frame that came now is an event of one of these types."""
     return lambda _, __, now: obj(now.json).get("type") in kinds
 
 
@@ -41,7 +41,7 @@ def of_a_later_process(_: FaultSite, frame: Frame) -> bool:
 
 
 def edit_last_mark(body: type[Any], how: Callable[[Any], MarkBody]) -> StoredOnly:
-    """Return a change of the last mark of a class by `how`."""
+    """Return a change of the last mark of a class; it raises `NotApplied` if nothing changes."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         marks: list[Mark[Any]] = trace.marks_of(body)
@@ -56,7 +56,7 @@ def edit_last_mark(body: type[Any], how: Callable[[Any], MarkBody]) -> StoredOnl
 
 
 def behind_another(site: FaultSite, frame: Frame) -> bool:
-    """Return whether an item of another type came before."""
+    """Return whether an item of another type came before in the same stream."""
     return bool(id_of_another(site, frame))
 
 
@@ -88,7 +88,7 @@ def kept_elsewhere(search: HomeSearched) -> HomeSearched:
 
 
 def complete_turn(message: Any) -> Any:
-    """Return turn.completed instead of a failure."""
+    """Return turn.completed in place of a failure."""
     usage = {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1}
     return {"type": "turn.completed", "usage": usage}
 

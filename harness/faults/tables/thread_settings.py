@@ -1,4 +1,4 @@
-"""Faults of a thread's settings and of the moves of its status."""
+"""Faults of a thread's settings and of the transitions of its status."""
 
 from harness.faults.base import Fault
 from harness.faults.changes import first, requires
@@ -10,13 +10,13 @@ from harness.trace.frame import Frame
 
 
 def bare_and_not_the_first(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the request had no params, and another one was answered before."""
+    """Return whether the answered request had no params, and another one was answered before."""
     served = [other for other in site.frames if other.seq < frame.seq and site.request_of(other)]
     return not site.params_of(frame) and bool(served)
 
 
 def of_a_thread_that_stays(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a thread of ours was read that no turn has moved to another folder."""
+    """Return whether an answer shows a thread of this client that no turn/start gave a cwd."""
     thread_id = text(dig(frame.result, "thread", "id"))
     moved = any(
         other.method == "turn/start"
@@ -28,7 +28,7 @@ def of_a_thread_that_stays(site: FaultSite, frame: Frame) -> bool:
 
 
 def after_idle(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the thread was idle before."""
+    """Return whether the thread of a notification was idle before."""
     thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
     earlier = [status for status in thread.statuses if status.seq < frame.seq]
     return any(dig(status_frame.params, "status", "type") == "idle" for status_frame in earlier)

@@ -52,7 +52,7 @@ def read_of_an_ended_turn(*, turns: bool) -> Selector:
 
 
 def ended_before(site: FaultSite, frame: Frame) -> list[TurnView]:
-    """Return our turns of the read thread that had ended before the request."""
+    """Return this client's turns of the read thread that had ended before the request."""
     request = site.request_of(frame)
     return [
         turn
@@ -71,32 +71,32 @@ def stored_turns(frame: Frame) -> list[Any]:
 
 
 def stored_turn(site: FaultSite, frame: Frame) -> tuple[int, dict[str, Any]]:
-    """Return the index and the object of the first such turn in the answer."""
+    """Return the index and the object of the first turn in the answer that ended before."""
     stored = stored_turns(frame)
     place = next(stored.index(turn.id) for turn in ended_before(site, frame) if turn.id in stored)
     return place, obj(arr(dig(frame.result, "thread", "turns"))[place])
 
 
 def several_turns(_: FaultSite, frame: Frame) -> bool:
-    """Return whether an answer has more than one turn."""
+    """Return whether an answer shows more than one turn."""
     return len(stored_turns(frame)) > 1
 
 
 def without_a_turn(queue: FrameQueue, frame: Frame) -> None:
-    """Remove a turn from the history."""
+    """Remove the first turn that ended before from the answer."""
     place, _ = stored_turn(queue.site, frame)
     remove(*TURNS, place)(queue, frame)
 
 
 def stored_message(site: FaultSite, frame: Frame) -> int | None:
-    """Return the index of the first agentMessage in that turn."""
+    """Return the index of the first agentMessage in the turn that ended before, or None."""
     _, turn = stored_turn(site, frame)
     types = [item.get("type") for item in items_of(turn)]
     return types.index("agentMessage") if "agentMessage" in types else None
 
 
 def cut_text(queue: FrameQueue, frame: Frame) -> None:
-    """Cut the text of a stored message."""
+    """Replace the text of a stored message by an ellipsis."""
     place, _ = stored_turn(queue.site, frame)
     message = stored_message(queue.site, frame)
     if message is not None:
@@ -117,7 +117,7 @@ def a_turn_unasked(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
 
 
 def status_read(kind: str, when: Fits, description: str) -> Selector:
-    """Select an answer to thread/read that shows a status."""
+    """Select an answer to thread/read that shows a status, and for which `when` holds."""
     return (
         answer_to("thread/read")
         .where(lambda _, f: dig(f.result, "thread", "status", "type") == kind, kind)
@@ -144,7 +144,7 @@ def turns_ended(site: FaultSite, frame: Frame) -> bool:
 
 
 def turns_of_the_thread(site: FaultSite, frame: Frame) -> list[TurnView]:
-    """Return the turns of ours of the thread that an answer shows."""
+    """Return this client's turns of the thread that an answer shows."""
     thread_id = dig(frame.result, "thread", "id")
     turns = site.conversation.turns.values()
     return [turn for turn in turns if turn.thread_id == thread_id and site.is_our_turn(turn)]
@@ -158,7 +158,7 @@ def thread_id_of_another_shape(queue: FrameQueue) -> Steps:
 
 
 def after_active(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a thread was active before."""
+    """Return whether the thread of a notification was active before."""
     thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
     earlier = [status for status in thread.statuses if status.seq < frame.seq]
     return any(dig(status_frame.params, "status", "type") == "active" for status_frame in earlier)
@@ -176,7 +176,7 @@ def after_another_thread(site: FaultSite, frame: Frame) -> bool:
 
 
 def first_thread_id(site: FaultSite, _: Frame) -> str:
-    """Return the id of the first thread of ours."""
+    """Return the id of the first thread that this client started."""
     answers = (frame for frame in site.frames if answer_to("thread/start").fits(site, frame))
     return text(dig(next(answers).result, "thread", "id"))
 
@@ -192,7 +192,7 @@ def updated_at(_: FaultSite, frame: Frame) -> Any:
 
 
 def asked_for_a_folder(site: FaultSite, frame: Frame) -> bool:
-    """Return whether thread/start named a folder."""
+    """Return whether the answered thread/start named a folder."""
     return bool(text(site.params_of(frame).get("cwd")))
 
 

@@ -27,19 +27,19 @@ ITEMS = [{"type": "contextCompaction", "id": "left-over"}]
 
 
 def error_of_a_turn() -> Selector:
-    """Select an error notification about a turn of ours."""
+    """Select an error notification about a turn that this client started."""
     return notification("error").where(
         lambda site, f: site.is_our_turn(site.turn_of(f)), "of a turn of ours"
     )
 
 
 def its_item_starts(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Return whether an item of a turn is started."""
+    """Return whether `now` starts an item of the turn of `late`."""
     return now.method == "item/started" and site.turn_of(now) is turn_in(site, late)
 
 
 def its_turn_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Return whether the turn of a frame is completed."""
+    """Return whether `now` completes the turn of `late`."""
     return now.method == "turn/completed" and site.turn_of(now) is turn_in(site, late)
 
 
@@ -55,7 +55,7 @@ def was_interrupted_first(site: FaultSite, frame: Frame) -> bool:
 
 
 def after_an_ended_turn(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a turn was asked for when another turn of ours had ended."""
+    """Return whether a turn/start was sent after the end of another turn of this client."""
     request = site.request_of(frame)
     ends = [
         turn.completions[0].seq

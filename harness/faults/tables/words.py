@@ -1,4 +1,4 @@
-"""Faults of words and methods that a server must know, since the text lists them."""
+"""Faults of words and methods that a server must know, since the specification lists them."""
 
 from harness.faults.base import Fault
 from harness.faults.changes import every
@@ -18,7 +18,7 @@ PERSONALITY = answer_to("thread/start").where(
 
 
 def word_refused(fault_id: str, reason: str, pick: Selector, name: str) -> Fault:
-    """Build a fault that refuses a request with a word of the text."""
+    """Return a fault: a request with a specified word is rejected."""
     return Fault(
         fault_id,
         rule="word.taken",

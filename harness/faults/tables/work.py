@@ -24,7 +24,7 @@ KEPT = ("params", "item", "aggregatedOutput")
 
 
 def behind_its_item(queue: FrameQueue, frame: Frame) -> None:
-    """Move a delta right behind item/completed."""
+    """Move a delta right behind the item/completed of its item."""
     queue.move_behind(frame, item_in(queue.site, frame).completions[0])
 
 
@@ -36,7 +36,10 @@ def mcp_call_ended(status: str) -> Selector:
 
 
 def first_of_a_kept_output(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether an output delta is the first of several of a command with output."""
+    """Return whether an output delta is the first of several of a command with aggregatedOutput.
+
+    None until the command ends.
+    """
     item = item_in(site, frame)
     outputs = site.deltas(item, OUTPUT)
     if outputs[0] is not frame:
@@ -55,7 +58,7 @@ def whole_output() -> Selector:
 
 
 def output_neither_streamed_nor_kept(queue: FrameQueue, frame: Frame) -> None:
-    """Drop all output deltas, and the first one's output from the item."""
+    """Drop all output deltas, and the output of the first one from the item."""
     item = item_in(queue.site, frame)
     outputs = queue.site.deltas(item, OUTPUT)
     rest = "".join(text(obj(output.params).get("delta")) for output in outputs[1:])
@@ -96,20 +99,20 @@ def without_output(message: dict[str, dict[str, dict[str, object]]]) -> object:
 
 
 def begun_with_progress(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether the frame after item/started is progress of an MCP tool call."""
+    """Return whether progress of an MCP tool call follows item/started; None until a frame."""
     following = site.next_from_target(frame)
     return None if following is None else following.method == PROGRESS
 
 
 def progress_first(queue: FrameQueue, frame: Frame) -> None:
-    """Move the progress before item/started."""
+    """Move the progress notification after item/started before it."""
     following = queue.site.next_from_target(frame)
     if following is not None:
         queue.move_before(following, frame)
 
 
 def no_call_runs(site: FaultSite, _: Frame, now: Frame) -> bool:
-    """Return whether the last mcpToolCall that was running ends with a frame."""
+    """Return whether `now` ends the last running mcpToolCall of its turn."""
     ended = site.item_of(now)
     if ended is None or ended.type != "mcpToolCall" or now.method != "item/completed":
         return False
