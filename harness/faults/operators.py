@@ -30,7 +30,7 @@ def cut(queue: FrameQueue, frame: Frame) -> None:
 
 
 def edit(*path: str | int, to: Any) -> Operator:
-    """Return an operator that sets the value at a path; `NotApplied` if its parent is missing."""
+    """Return an operator that sets the value at a path. It raises `NotApplied` without a parent."""
     return rewrite(lambda message: put(message, path, to))
 
 
@@ -45,7 +45,7 @@ def edit_by(*path: str | int, value: Value) -> Operator:
 
 
 def remove(*path: str | int) -> Operator:
-    """Return an operator that removes the value at a path; `NotApplied` if it is missing."""
+    """Return an operator that removes the value at a path. It raises `NotApplied` without one."""
     return rewrite(lambda message: _remove_at(message, path))
 
 

@@ -39,7 +39,7 @@ class Approval:
     def fits(self, decisions: Collection[str], methods: Collection[str] = APPROVALS) -> bool:
         """Return whether the request has one of these methods, and the answer one of `decisions`.
 
-        Without decisions any answer fits, and none.
+        If `decisions` is empty, any answer fits, also a missing one.
         """
         method_fits = self.question.method in methods
         return method_fits and (not decisions or self.decision in decisions)
@@ -69,7 +69,7 @@ class FaultSite:
         return site
 
     def feed(self, frame: Frame) -> None:
-        """Take the next frame in, of either direction."""
+        """Add the next frame, of either direction."""
         self.frames.append(frame)
         self.conversation.feed(frame)
         if frame.kind is Kind.REQUEST and not frame.from_target:

@@ -25,14 +25,14 @@ class ConnectionLedgers:
         self._ambiguous_ids = AmbiguousIds()
 
     def ledger_of(self, connection: str) -> ObligationLedger:
-        """Return the ledger of a connection, made when first asked for."""
+        """Return the ledger of a connection, created on first use."""
         ledger = self._ledgers.get(connection)
         if ledger is None:
             ledger = self._ledgers[connection] = ObligationLedger(self._ledgers)
         return ledger
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Update the ledgers with one frame."""
         self._ambiguous_ids.feed(frame)
         own = self.ledger_of(frame.connection)
         own.feed(frame)
@@ -44,7 +44,7 @@ class ConnectionLedgers:
                     ledger.note_turn_end(thread_id, turn_id)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """Take one mark in."""
+        """Update the ledgers with one mark."""
         if isinstance(mark.body, Leaving):
             ledger = self.ledger_of(mark.body.connection)
             ledger.client_left = True

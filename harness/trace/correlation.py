@@ -66,7 +66,7 @@ class Correlation:
             self.feed(frame)
 
     def feed(self, frame: Frame) -> Frame | None:
-        """Take a frame in; return the request that it answers, None if it answers none."""
+        """Add a frame; return the request that it answers, None if it answers none."""
         if frame.kind is Kind.REQUEST:
             key = key_of(frame)
             if key is not None:
@@ -112,7 +112,7 @@ class AmbiguousIds:
         self._frames: dict[Direction, set[int]] = {direction: set() for direction in Direction}
 
     def feed(self, frame: Frame) -> None:
-        """Take a frame in."""
+        """Note the id of one frame."""
         request, key = self._pairs.feed(frame), key_of(frame)
         if key is None:
             return

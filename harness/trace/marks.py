@@ -51,16 +51,15 @@ DEFAULT_CODE: Final = "server_error"
 class ModelCall(MarkBody):
     """A call of the model by the server.
 
-    `call` is the number of the call, from 1; 0 where a recorder gave none. `thread` is the alias of
-    the thread whose script answers, "" where there is one script only. `step` is the index of the
-    answering step in that script, -1 for none. `model` is the name that was asked for and
-    `user_texts` are the beginnings of the last texts of the user; None where a recorder did not
-    read the call. `effort` and `summary` are "" for none; `schema` says whether the answer must fit
-    a JSON Schema. `outputs` are the outputs, as sent in this call, of the tool calls in the
-    thread's last answer; very long ones are left out. `held` are the paths and the longer lines of
-    files that the harness wrote (`FileWritten`) and that the call contains. `offered` are the tools
-    of MCP servers of the play that the model could call now. `images` are short digests of the last
-    images in the call.
+    `call` is the number of the call, from 1; 0 if a recorder gave none. `thread` is the alias of
+    the thread whose script answers, "" if there is only one script. `step` is the index of the
+    answering step in that script, -1 for none. `model` is the requested model and `user_texts` are
+    the beginnings of the last texts of the user; None if a recorder did not read the call. `effort`
+    and `summary` are "" for none; `schema` says whether the answer must fit a JSON Schema.
+    `outputs` are the outputs, as sent in this call, of the tool calls in the thread's last answer;
+    very long ones are left out. `held` are the paths and the longer lines of files that the harness
+    wrote (`FileWritten`) and that the call contains. `offered` are the tools of MCP servers of the
+    play that the model could call now. `images` are short digests of the last images in the call.
     """
 
     kind: ClassVar[str] = "model-call"

@@ -55,8 +55,8 @@ class McpVariable:
 class McpStarted(MarkBody):
     """The start of a server's program.
 
-    `args` are the last arguments that it got. `tokens` are the names of the variables of the agent
-    whose tokens stand in its own environment, under whatever name.
+    `args` are the last arguments that it got. `tokens` are the names of the agent's variables whose
+    tokens are in the program's environment, under any name.
     """
 
     kind: ClassVar[str] = "mcp-started"
@@ -88,7 +88,7 @@ class McpRequest(MarkBody):
 class McpAnswer(MarkBody):
     """The harness's answer to the request `number`: the texts and the outcome.
 
-    `refused`: it asks for another token; `failed`: the tool reports a failure.
+    `refused`: the server demands another token; `failed`: the tool reports a failure.
     """
 
     kind: ClassVar[str] = "mcp-answer"

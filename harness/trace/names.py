@@ -16,7 +16,7 @@ PathsOf = Callable[[str, str, str], tuple[Path, ...]]
 
 
 class Renamer:
-    """Maps a server's member names to the spec's, message by message.
+    """A mapping of a server's member names to those of the specification, for one message each.
 
     `names` maps "Type.field" to the name on the wire. With no names it returns its input.
     """

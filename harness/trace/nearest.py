@@ -27,7 +27,7 @@ def nearest(name: str, valid: Iterable[str], *, cutoff: float = 0.6) -> str:
 
 
 def similar_names(name: str, valid: Iterable[str]) -> list[str]:
-    """Return the names that may be meant: the mistyped one, else some with a word that begins so.
+    """Return the names that may be meant: the mistyped one, else three with a word beginning so.
 
     `plain` finds `turns/plain-turn`. If neither fits, return the nearest name, [] if none is near.
     """

@@ -157,7 +157,7 @@ class ObligationLedger:
         )
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Update the ledger with one frame."""
         if frame.kind is Kind.REQUEST:
             self._on_request(frame)
         elif frame.kind in (Kind.RESPONSE, Kind.ERROR):

@@ -1,4 +1,4 @@
-"""Records raw bytes as frames before anything parses them, and notifies listeners."""
+"""The recorder: it makes frames of raw bytes before anything parses them, for listeners."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ MAX_TRACE_FRAMES = 400_000
 
 
 class TraceFull(TargetError):
-    """The target wrote more than one trace may hold."""
+    """An error for a target that writes more than one trace may hold."""
 
 
 class Recorder:

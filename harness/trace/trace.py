@@ -94,10 +94,10 @@ class Trace:
     def before(self, first: Frame, second: Frame) -> bool | None:
         """Return whether `first` came before `second`; None if the order is not known.
 
-        Known only within one connection, and there: within one direction; from a request to its
+        The order is known only within one connection: within one direction; from a request to its
         answer; and from a frame of the target to a frame that was sent after it had been seen,
-        since messages that the client has read were written before. The reverse is not known: what
-        is seen after a request was sent may have been written before the request arrived.
+        since messages that the client has read were written before. The reverse is not known: a
+        message seen after a request was sent may have been written before the request arrived.
         """
         if first.connection != second.connection:
             return None

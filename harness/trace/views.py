@@ -46,7 +46,7 @@ class ItemView:
 
     @property
     def subject(self) -> str:
-        """Return its name in findings."""
+        """The name of the item in findings."""
         return f"item {self.id} of {self.turn.subject}"
 
     @property
@@ -64,7 +64,7 @@ class ItemView:
 
 @dataclass(slots=True, eq=False)
 class TurnView:
-    """One turn id of one thread, however it first appeared.
+    """One turn id of one thread, with the frames that named it.
 
     `key` is unique on the connection: its id, with its thread if a turn of another thread had the
     same id before. `thread_id` is "" while no message has named the thread.
@@ -84,25 +84,25 @@ class TurnView:
 
     @property
     def subject(self) -> str:
-        """Return its name in findings."""
+        """The name of the turn in findings."""
         return f"turn {self.key}"
 
     @property
     def status(self) -> str:
-        """The status of its last `turn/completed`, "" before it."""
+        """The status in its last `turn/completed`, "" before it."""
         return text(dig(self.completions[-1].params, "turn", "status")) if self.completions else ""
 
 
 @dataclass(slots=True, eq=False)
 class ThreadView:
-    """One thread id, with everything that named it.
+    """One thread id, with the frames that named it.
 
     `request` and `reply` are of its thread/start; `opening_answers` are those of thread/start,
     thread/resume and thread/fork that gave it to this client. `leaving_frames` are the messages by
-    which the client left it, or may have: its thread/unsubscribe (whose params are not shown, so
-    it may be of any thread), and an archiving, its own or a notified one. `resume_requests` opened
-    it again: notifications in between may be missing or repeated. `archive_notifications` report
-    that it was archived or closed.
+    which the client left it, or may have: thread/unsubscribe (whose params are not shown, so it may
+    be of any thread), thread/archive and thread/archived. `resume_requests` opened it again:
+    notifications in between may be missing or repeated. `archive_notifications` report that it was
+    archived or closed.
     """
 
     id: str
@@ -118,7 +118,7 @@ class ThreadView:
 
     @property
     def subject(self) -> str:
-        """Return its name in findings."""
+        """The name of the thread in findings."""
         return f"thread {self.id}"
 
 
@@ -142,7 +142,7 @@ class Conversation:
         self._latest_turn: TurnView | None = None
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Add one frame to the view."""
         self._latest = None
         request = self._correlation.feed(frame)
         if self._finished_items:
@@ -178,7 +178,7 @@ class Conversation:
         return self._correlation.answer_of(question)
 
     def thread(self, thread_id: str) -> ThreadView:
-        """Return the view of a thread, made when first asked for."""
+        """Return the view of a thread, created on first use."""
         view = self.threads.get(thread_id)
         if view is None:
             view = self.threads[thread_id] = ThreadView(thread_id)

@@ -16,7 +16,7 @@ class LineFilter(Protocol):
 
     @property
     def held_count(self) -> int:
-        """Return the number of held lines."""
+        """The number of held lines."""
         ...
 
     def feed(
@@ -48,7 +48,7 @@ class FaultChain:
 
     @property
     def held_count(self) -> int:
-        """Return the number of lines held by all faults."""
+        """The number of lines held by all faults."""
         return sum(fault.held_count for fault in self.faults)
 
     def feed(

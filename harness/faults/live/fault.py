@@ -144,7 +144,7 @@ class LiveFault:
         self.places_acted = 0
         """The number of places at which it has acted."""
         self.missing = ""
-        """A description of the frame that the last attempt waited for in vain, "" for none."""
+        """A description of the frame that the last attempt did not find, "" for none."""
         self._once = once
         self._to_spare = self._spared = after
         self._classify = classify

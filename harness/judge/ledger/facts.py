@@ -64,7 +64,7 @@ class Facts:
         return self.threads.get(thread_id) or ThreadFacts(thread_id)
 
     def feed(self, frame: Frame, request: Frame | None) -> None:
-        """Take one frame in; `request` is the request that it answers, None if it answers none."""
+        """Update the facts with one frame; `request` is the one that it answers, None for none."""
         if frame.direction is Direction.TO_TARGET:
             self.open_connections.add(frame.connection)
             if frame.method == "turn/interrupt":
@@ -78,7 +78,7 @@ class Facts:
             self._on_answer(request, frame)
 
     def feed_mark(self, body: MarkBody) -> None:
-        """Take one mark in."""
+        """Update the facts with one mark."""
         if isinstance(body, Leaving):
             self.open_connections.discard(body.connection)
             for thread in self.threads.values():

@@ -80,7 +80,7 @@ class MessageCollector:
         self._paths = 0
 
     def feed(self, frame: Frame, request: Frame | None) -> None:
-        """Take one frame in; `request` is the request that it answers, None if it answers none."""
+        """Add one frame; `request` is the request that it answers, None if it answers none."""
         if not frame.from_target:
             return
         if frame.kind is Kind.NOTIFICATION:
@@ -93,13 +93,13 @@ class MessageCollector:
             self._message(f"result {request.method}", "result", frame.result, frame.seq)
 
     def feed_event(self, frame: Frame) -> None:
-        """Take in a line of `agent exec`."""
+        """Add a line of `agent exec`."""
         if frame.kind is Kind.EVENT:
             members = dict(obj(frame.json))
             self._message(f"event {word(members.pop('type'))}", "event", members, frame.seq)
 
     def feed_output(self, run: Run) -> None:
-        """Take in the output of an ended run of `agent mcp list` or `get`, if it is JSON."""
+        """Add the output of an ended run of `agent mcp list` or `get`, if it is JSON."""
         if (
             run.end is None
             or _JSON not in run.words.options
@@ -113,7 +113,7 @@ class MessageCollector:
         self._message(f"output mcp {run.words.subcommand} {_JSON}", "output", value, run.end.seq)
 
     def feed_result(self, frame: Frame) -> None:
-        """Take in the end of a call of an SDK, if the call returned a result."""
+        """Add the result of a call of an SDK, if the frame has one."""
         result = obj(frame.json).get("result")
         if frame.kind is Kind.EVENT and result is not None:
             self._message("result run", "result", result, frame.seq)

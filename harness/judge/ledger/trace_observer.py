@@ -109,7 +109,7 @@ class TraceObserver:
         return self._scene.view
 
     def feed(self, frame: Frame) -> Frame | None:
-        """Observe one frame; return the request that it answers, None without one or no session."""
+        """Observe one frame; return the request that it answers, None except in a session."""
         scene = self._scene
         view = scene.views.get(frame.connection)
         if view is None:

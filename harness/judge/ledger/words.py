@@ -48,7 +48,7 @@ def presence(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """Return a short string of a fixed set as it is, a boolean as JSON, else the JSON type."""
+    """Return a string that looks like a word as it is, a boolean as JSON, else the JSON type."""
     if isinstance(value, str) and len(value) <= _MAX_WORD_CHARACTERS and _WORD.fullmatch(value):
         return value
     if isinstance(value, bool):

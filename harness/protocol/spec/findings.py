@@ -48,7 +48,7 @@ def finding_kinds() -> Mapping[str, FindingKind]:
 
 
 def accepted_ids() -> frozenset[str]:
-    """Return the ids of findings that a baseline may name, beside those of rules."""
+    """Return the ids of findings that a baseline may name, besides those of rules."""
     return frozenset(kind.id for kind in finding_kinds().values() if kind.accepted)
 
 

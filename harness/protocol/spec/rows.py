@@ -45,8 +45,8 @@ class Clause:
 class Requirement:
     """A clause and its judges: exactly one of `rules`, `excluded` and `owed` is set.
 
-    `drawn_from` names the clauses that a DERIVED one follows from; `lighter` says why a STATED one
-    is not a MUST.
+    `drawn_from` names the clauses from which a DERIVED one follows; `lighter` says why a STATED one
+    is not a MUST; `owed` names the part of the project that is to add a rule.
     """
 
     clause: Clause
@@ -121,7 +121,7 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Unspecified:
-    """A point that the specification leaves open, and the choice of the reference server.
+    """A point that the specification leaves open, and the choice of this project.
 
     `surfaces` are the surfaces that it concerns. `unseen` says why no recording of a play on them
     shows a choice; None if one does.

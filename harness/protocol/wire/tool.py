@@ -47,7 +47,7 @@ ToolContent = Annotated[ToolOutput | OpenObject, Field(union_mode="left_to_right
 class DynamicTool(NullIsMissing):
     """A tool that the client offers for a thread; `inputSchema` is a JSON Schema.
 
-    Both may be missing: then only the name describes the tool, or it takes no arguments.
+    Without a description only the name describes the tool; without a schema it has no arguments.
     """
 
     name: str

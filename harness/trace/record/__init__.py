@@ -1,1 +1,1 @@
-"""Recording a session between a client and a server that are not ours."""
+"""Recording of a session between a client and a server that the harness does not play."""

@@ -84,7 +84,7 @@ class Tap:
         )
 
     def _is_deliberate(self, raw: bytes, direction: Direction) -> bool:
-        """Return whether a client probes the server with an invalid message.
+        """Return whether a client probes the server with an invalid message; note open ids.
 
         That is malformed text, or a request whose id is missing or in use. No rule demands an
         answer then.

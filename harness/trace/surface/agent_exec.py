@@ -31,7 +31,7 @@ class StreamTurn:
 
     @property
     def subject(self) -> str:
-        """Return its name in findings."""
+        """The name of the turn in findings."""
         return f"turn {self.number} of {self.start.connection}"
 
 
@@ -50,7 +50,7 @@ class Stream:
         self.items: list[Frame] = []
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Add one frame to the view."""
         kind = event_type(frame)
         if kind == "thread.started":
             self.threads.append(frame)
@@ -71,7 +71,7 @@ class StreamLedger:
         self._stream = Stream()
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Update the ledger with one frame."""
         self._stream.feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:

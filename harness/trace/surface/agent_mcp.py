@@ -104,7 +104,7 @@ class Run:
 
     @property
     def subject(self) -> str:
-        """Return its name in findings: `run 2, mcp add docs`."""
+        """The name of the run in findings: `run 2, mcp add docs`."""
         command = " ".join(filter(None, ("mcp", self.words.subcommand, self.words.name)))
         return f"run {self.number}, {command}"
 
@@ -132,7 +132,7 @@ class Commands:
         self.runs: dict[str, Run] = {}
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Add one frame to its run."""
         message = obj(frame.json)
         key = str(message.get("id"))
         if frame.kind is Kind.INPUT and "argv" in message:
@@ -178,7 +178,7 @@ class RunLedger:
         self._commands = Commands()
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Update the ledger with one frame."""
         self._commands.feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:

@@ -25,7 +25,7 @@ class View(Protocol):
     """The frames of one connection so far. It names the subjects of findings."""
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in, before any rule sees it."""
+        """Add one frame to the view, before any rule sees it."""
         ...
 
 
@@ -33,11 +33,11 @@ class Ledger(Protocol):
     """Open obligations on one connection."""
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in, before any rule sees it."""
+        """Update the ledger with one frame, before any rule sees it."""
         ...
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """Take one mark in, before any rule sees it."""
+        """Update the ledger with one mark, before any rule sees it."""
         ...
 
 
@@ -54,11 +54,11 @@ class Ledgers(Protocol[CL]):
         ...
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in, before any rule sees it."""
+        """Update the ledgers with one frame, before any rule sees it."""
         ...
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """Take one mark in, before any rule sees it."""
+        """Update the ledgers with one mark, before any rule sees it."""
         ...
 
     def has_ambiguous_id(self, frames: Iterable[Frame], sender: Direction) -> bool:
@@ -74,18 +74,18 @@ class SeparateLedgers(Generic[L]):
         self._ledgers: dict[str, L] = {}
 
     def ledger_of(self, connection: str) -> L:
-        """Return the ledger of a connection, made when first asked for."""
+        """Return the ledger of a connection, created on first use."""
         ledger = self._ledgers.get(connection)
         if ledger is None:
             ledger = self._ledgers[connection] = self._new()
         return ledger
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Update the ledger of the frame's connection."""
         self.ledger_of(frame.connection).feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """Take one mark in."""
+        """Update all ledgers with one mark."""
         for ledger in self._ledgers.values():
             ledger.feed_mark(mark)
 
@@ -99,7 +99,7 @@ class Surface(Protocol[V, CL]):
 
     @property
     def name(self) -> str:
-        """Return its name in traces and rules."""
+        """The name of the surface in traces and rules."""
         ...
 
     def classify(self, value: Any, direction: Direction) -> Kind:

@@ -58,13 +58,13 @@ class Call:
 
     @property
     def subject(self) -> str:
-        """Return its name in findings: `turn 1 of driver 2, run`."""
+        """The name of the turn in findings: `turn 1 of driver 2, run`."""
         message = obj(self.request.json)
         return f"turn {self.number} of driver {message.get('id')}, {text(message.get('call'))}"
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """Return the frames of the call, of the agent's start, and of the end."""
+        """The frames of the call, of the agent's start, and of the end."""
         ends = () if self.end is None else (self.end,)
         return (self.request, *self.starts[:1], *ends)
 
@@ -77,7 +77,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Return its name in the scenario, "" if the agent is a scripted one."""
+        """The name of the turn in the scenario, "" if the agent is a scripted one."""
         return text(obj(self.request.json).get("name"))
 
 
@@ -89,7 +89,7 @@ class Calls:
         self.calls: dict[tuple[str, str], Call] = {}
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Add one frame to its turn."""
         message = obj(frame.json)
         driver = str(message.get("id"))
         if "turn" not in message:
@@ -136,7 +136,7 @@ class CallLedger:
         self._calls = Calls()
 
     def feed(self, frame: Frame) -> None:
-        """Take one frame in."""
+        """Update the ledger with one frame."""
         self._calls.feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:

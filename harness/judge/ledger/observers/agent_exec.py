@@ -141,7 +141,7 @@ class Ends(ProcessObserver):
     """The exit status of a process, and whether it writes to its standard error."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Yield the exit status by the end of the turn, unless the harness ended the process."""
+        """Yield exit status and use of standard error, unless the harness ended the process."""
         if end.push != "none" or end.status is None:
             return
         by = f"signal {-end.status}" if end.status < 0 else f"status {end.status}"
@@ -155,7 +155,7 @@ class Usage(ProcessObserver):
     """The usage of a later turn: its own, or that of the whole thread."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Compare the usage with the model's reports in this and earlier processes."""
+        """Yield whether the usage is that of the turn, of the whole thread, or another number."""
         before = self.earlier_processes(process)
         completions = process.events("turn.completed")
         counts = [other.tokens for other in (*before, process)]
@@ -177,7 +177,7 @@ class ItemIds(ProcessObserver):
     """Ids of items, and their reuse by later turns."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Compare the ids of the items with those of earlier processes."""
+        """Yield the type of each item id, and whether ids of earlier processes come again."""
         item_events = process.events(*ITEM_EVENTS)
         for frame in item_events:
             yield Choice("sdk-item.ids", json_type(_item(frame).get("id", MISSING)), frame)
@@ -266,7 +266,7 @@ class Failures(ProcessObserver):
     """Events about failed model calls: retried ones, and the last."""
 
     def on_exit(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """Yield the error events, by the end of the turn."""
+        """Yield whether retries have error events, and the events after a failed turn's error."""
         errors = process.events(FATAL)
         if process.end == "turn.completed" and process.failed_calls and process.calls > 1:
             value = "an error event" if errors else "no error event"

@@ -117,7 +117,7 @@ class StoredTurns(Observer):
 
     @on_answer(*_SHOWING_METHODS)
     def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Compare the turns in a result with those that were streamed."""
+        """Yield whether a result has the ids that were streamed, and a message that was cut."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
@@ -251,7 +251,7 @@ class ShownThreads(Observer):
 
     @on_answer("thread/list", "thread/read")
     def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Yield whether loaded threads have their live status, and long previews are cut."""
+        """Yield whether loaded threads have their live status, and long previews all their text."""
         request = self.scene.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return

@@ -88,7 +88,7 @@ class Credentials(RunObserver):
     """The place of credentials, and their lifetime."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the choices of a login, a removal or a logout."""
+        """Yield the place of tokens after a login, their fate at a removal, the end of a logout."""
         former, now = token_files(run.request), token_files(end)
         match run.words.subcommand:
             case "login" if "token" in _web_requests(run):

@@ -121,7 +121,7 @@ class Lists(RunObserver):
     """The table and the JSON array of `mcp list`, for each server."""
 
     def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """Yield the choices about each listed server."""
+        """Yield the words for login and status, the URL and the cwd of each listed server."""
         if run.words.subcommand != "list":
             return
         configured = servers(run.request)
