@@ -25,9 +25,10 @@ from harness.trace.surface.agent_exec import ITEM_EVENTS
     surface="exec",
 )
 class ItemLife(StreamRule):
-    """Judges items that have an id, a string; others cannot be tracked.
+    """Judges the order of the events of each item that has a string as its id.
 
-    An item need not be started or updated at all. It must also keep its type.
+    Other items cannot be tracked. An item need not be started or updated at all. It must also keep
+    its type.
     """
 
     def begin(self) -> None:

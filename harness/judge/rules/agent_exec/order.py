@@ -118,7 +118,7 @@ class EndIsLast(StreamRule):
 
 @rule("exec.turn-ends", title="A turn of a stream ends", level=Level.MUST, surface="exec")
 class TurnEnds(StreamRule):
-    """Judges, when the process has ended, each turn that it started.
+    """Judges that each turn of a process has ended when the process ends.
 
     A fatal `error` event may replace the end. A process that the harness ended is not judged.
     """

@@ -30,9 +30,9 @@ SESSIONS = "sessions"
     surface="exec",
 )
 class ResumedThread(StreamRule):
-    """Judges thread.started of a process that was given the id of an earlier thread.
+    """Judges that thread.started of a process that resumes a thread names that thread.
 
-    It names that thread. Left open: whether the event is repeated for a resumed thread.
+    Left open: whether the event is repeated for a resumed thread.
     """
 
     @listen(("event", "thread.started"))
@@ -105,11 +105,12 @@ def _is_prompt(prompt: str, user_text: str) -> bool:
     surface="exec",
 )
 class ThreadKept(StreamRule):
-    """Judges a search of the home for the id of a thread, and for the folder's name.
+    """Judges that a thread is stored below a `sessions` folder, by a search of the home.
 
-    A file below `sessions` with the id in its path or its bytes stores the thread. If there are
-    such files without the id, they may use a format of their own: not judged. If there is no file
-    below any `sessions` folder, nothing is stored there.
+    The search is for the thread's id and for the folder's name. A file below `sessions` with the id
+    in its path or its bytes stores the thread. If there are such files without the id, they may use
+    a format of their own: not judged. If there is no file below any `sessions` folder, nothing is
+    stored there.
     """
 
     def finish(self) -> Outcomes:

@@ -13,7 +13,7 @@ from harness.trace.surface.agent_mcp import Run
 
 
 class GetRule(CommandRule):
-    """Base of rules on `mcp get` of a configured server that is enabled."""
+    """Base of rules on `mcp get` of a configured server, with --json if `as_json`."""
 
     as_json = False
 

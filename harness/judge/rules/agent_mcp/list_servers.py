@@ -42,7 +42,7 @@ def entries_by_name(run: Run) -> dict[str, dict[str, Any]]:
 
 
 class ListingRule(CommandRule):
-    """Base of rules on `mcp list` and `mcp list --json` of a valid configuration."""
+    """Base of rules on `mcp list` of a valid configuration, with --json if `as_json`."""
 
     as_json = False
 

@@ -37,7 +37,7 @@ def token_files(frame: Frame) -> list[Member]:
 
 
 class LogoutRule(CommandRule):
-    """Base of rules on `mcp logout` of a configured HTTP server, logged in to if `stored`."""
+    """Base of rules on `mcp logout` of a configured HTTP server; `stored`: it has credentials."""
 
     stored = True
 
@@ -83,7 +83,7 @@ class LogoutRule(CommandRule):
     surface="command",
 )
 class Removes(LogoutRule):
-    """Judges the files of the agent's home if they held a token before.
+    """Judges that no file of the agent's home has a token after a logout, if one had it before.
 
     Where credentials are stored is open: those stored elsewhere, or encoded in a file, cannot be
     seen.
@@ -129,7 +129,7 @@ class SaysRemoved(LogoutRule):
     surface="command",
 )
 class SaysNone(LogoutRule):
-    """Judges the output for a configured HTTP server without stored credentials.
+    """Judges that a line names the server, for a configured HTTP server without credentials.
 
     Left open: the words around the name, the stream, the exit status.
     """
@@ -187,7 +187,7 @@ class TellsApart(LogoutRule):
     surface="command",
 )
 class KeepsServer(CommandRule):
-    """Judges config.toml after `mcp logout` of a configured server.
+    """Judges that a configured server is still in config.toml after `mcp logout`.
 
     Logout removes credentials, as remove removes the server: SHOULD. Left open: how the table looks
     afterwards.
@@ -213,10 +213,10 @@ class KeepsServer(CommandRule):
     surface="command",
 )
 class Private(CommandRule):
-    """Judges the mode of each file of the home that holds a token after a login.
+    """Judges that only its owner may read a file of the home that holds a token after a login.
 
     The specification does not mention it; this is the project's choice. Not judged on systems
-    without such modes.
+    without file modes.
     """
 
     @listen(("ended", "login"))

@@ -94,7 +94,7 @@ class SaysRemoved(RemovalRule):
     surface="command",
 )
 class SaysUnknown(RemovalRule):
-    """Judges the output for a name that is not configured.
+    """Judges that a line names the server if no server of that name is configured.
 
     Left open: the words around the name, the stream, and the exit status.
     """

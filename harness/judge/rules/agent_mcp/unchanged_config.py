@@ -70,7 +70,7 @@ class KeptPartsRule(CommandRule):
     surface="command",
 )
 class OthersKept(KeptPartsRule):
-    """Judges the tables of all other servers, by their values, after add and remove.
+    """Judges that the tables of all other servers keep their values after add and remove.
 
     add adds one server, and remove removes the named one. Left open: where in their tables the
     values stand, keys that the specification does not name, comments.
@@ -95,7 +95,7 @@ class OthersKept(KeptPartsRule):
     surface="command",
 )
 class OtherKeysKept(KeptPartsRule):
-    """Judges all keys outside mcp_servers, and those of other servers, after add and remove.
+    """Judges that all keys outside mcp_servers, and those of other servers, remain as they were.
 
     Derived: add adds one server to the file, and remove removes one. The tables of the file, and
     the servers in it, keep their order.
@@ -125,7 +125,7 @@ class OtherKeysKept(KeptPartsRule):
     surface="command",
 )
 class CommentsKept(KeptPartsRule):
-    """Judges the comments of config.toml after add, and after remove of an unknown server.
+    """Judges that comments of config.toml remain after add, and after remove of an unknown server.
 
     Derived: add adds one server to the file. Comments of a removed server may go with it.
     """
@@ -155,7 +155,7 @@ def _unnamed_keys(config: Config, except_server: str) -> dict[str, Any]:
 
 
 def comments(written: str) -> list[str]:
-    """Return the comments of a TOML file that stand on lines of their own, without indentation."""
+    """Return the comments of a TOML file that are alone on their lines, without indentation."""
     stripped = [line.strip() for line in written.splitlines()]
     return [line for line in stripped if line.startswith("#")]
 

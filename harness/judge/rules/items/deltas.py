@@ -57,7 +57,7 @@ def joined_text(item: ItemView, method: str, index: int = 0) -> str | None:
 class RebuildsReply(Monitor):
     """Judges that the deltas of one agentMessage, joined, equal the text of its item/completed.
 
-    Joined per item and since its last item/started, which carries the item as it then is. SHOULD if
+    Only deltas since its last item/started count, which carries the item as it then is. SHOULD if
     the item may have been cut off, since the content of such an item is not specified: its turn was
     interrupted or failed with it, an error came while it streamed, or the turn was steered. Left
     open: items without deltas, items whose start was not seen, a text that is not a string.

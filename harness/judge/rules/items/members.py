@@ -96,7 +96,7 @@ class _CommandRun:
     needs=("command-execution",),
 )
 class ProcessApart(Monitor):
-    """Judges the processId of commands of one thread that were running at the same time.
+    """Judges that commands of one thread that ran at the same time have different processIds.
 
     Each names the terminal process of its command, if there is one. That simultaneous commands have
     different processes is derived, so SHOULD. Left open: sequential commands, which may share a

@@ -130,7 +130,7 @@ class OutputShown(EndOfTraceRule):
 
 
 def _has_output(item: ItemView) -> bool:
-    """Return whether this is a command that ran and has output."""
+    """Return whether an item is a command that ran and has output."""
     if item.type != "commandExecution" or not item.completions:
         return False
     shows = item_in(item.completions[-1])

@@ -174,7 +174,7 @@ def _has_same_word(refusal: _Refusal, word: Any) -> bool:
 
 
 def is_idle(conversation: Conversation, trace: Trace, request: Frame) -> bool:
-    """Return whether every turn of the thread that a turn/start names had certainly ended."""
+    """Return whether every turn of a turn/start's thread had certainly ended; False if unknown."""
     thread = conversation.threads.get(text(obj(request.params).get("threadId")))
     return thread is not None and all(
         was_completed_before(trace, turn, request) for turn in thread.turns.values()

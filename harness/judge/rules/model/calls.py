@@ -252,7 +252,7 @@ class _CommandFolderRule(Calls):
     needs=("command-execution",),
 )
 class TurnCwd(_CommandFolderRule):
-    """Judges the cwd of the commands of a turn whose turn/start, or one before it, named a cwd.
+    """Judges that the commands of a turn run in the cwd that its turn/start, or one before, named.
 
     The override is for this turn and later ones. Judged if the harness's model requested the
     commands, since it names no folder. SHOULD for another path with the same last name, which may
@@ -273,7 +273,7 @@ class TurnCwd(_CommandFolderRule):
     needs=("command-execution",),
 )
 class ThreadCwd(_CommandFolderRule):
-    """Judges the cwd of the commands of a thread that no turn/start has moved to another folder.
+    """Judges that the commands of a thread run in its cwd, unless a turn/start named another one.
 
     It is the one that the reply to thread/start names. Judged if the harness's model requested the
     commands, since it names no folder. SHOULD for another path with the same last name, which may

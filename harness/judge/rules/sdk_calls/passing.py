@@ -337,7 +337,7 @@ class EnvGiven(SdkRule):
     surface="sdk",
 )
 class EnvInherited(SdkRule):
-    """Judges the variables that the play set for the driver, if env is not given.
+    """Judges that the agent has the variables that the play set for the driver, without env.
 
     This follows from the clause on env: SHOULD. sdk-child.key judges PROVIDER_API_KEY.
     """

@@ -130,7 +130,7 @@ def _is_usage(result: dict[str, Any]) -> bool:
     surface="sdk",
 )
 class UsageGiven(ResultRule):
-    """Judges the three numbers that the agent wrote: run returns the sums of its events.
+    """Judges that run returns the three numbers of the agent's turn.completed.
 
     The specification leaves open when usage is null, so null is SHOULD.
     """
@@ -158,7 +158,7 @@ class UsageGiven(ResultRule):
     surface="sdk",
 )
 class ItemsGiven(ResultRule):
-    """Judges the items against those of item.completed, in order.
+    """Judges that run returns the items of item.completed, in order.
 
     That these are the items follows from both clauses: SHOULD. Left open: further members of an
     item.
@@ -180,7 +180,7 @@ class ItemsGiven(ResultRule):
     surface="sdk",
 )
 class FinalResponse(ResultRule):
-    """Judges finalResponse of turns with an agent message: it is the last one.
+    """Judges that finalResponse is the text of the last agent message.
 
     That the last one is the final response follows from both clauses: SHOULD. Left open: a turn
     without agent message.
@@ -288,7 +288,7 @@ def _event(frame: Frame) -> dict[str, Any]:
     surface="sdk",
 )
 class AbortError(SdkRule):
-    """Judges run if its signal was aborted during the turn, and the turn's end was not written.
+    """Judges that run rejects with an AbortError if its signal was aborted before the turn's end.
 
     Left open: runStreamed, a signal that was aborted before the call, the message, and the fate of
     the agent's process.
@@ -315,7 +315,7 @@ class AbortError(SdkRule):
     surface="sdk",
 )
 class IdKnown(SdkRule):
-    """Judges the thread's id after a turn in which thread.started was written.
+    """Judges that the thread's id is that of thread.started after a turn in which it was written.
 
     Left open: when it is set within the turn, its value before, and turns that were aborted.
     """
@@ -342,7 +342,7 @@ class IdKnown(SdkRule):
     surface="sdk",
 )
 class SameId(SdkRule):
-    """Judges that the thread's id after a later turn is that after the previous one.
+    """Judges that the thread's id is the same after a later turn as after the previous one.
 
     A thread supports several turns, and its id is that of the thread: SHOULD. Left open: an agent
     that names another thread.

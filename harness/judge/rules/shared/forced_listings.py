@@ -72,7 +72,7 @@ class ForcedListings(Monitor, ABC):
     def judge_entry(
         self, listing: Listing, entry: Entry, cwd: str, disk: Disk
     ) -> Iterator[Outcome]:
-        """Judge the entry of a working directory."""
+        """Judge the entry of the working directory `cwd` by the files on disk."""
 
 
 def skills_in_root(disk: Disk, root: str) -> list[SkillFile]:

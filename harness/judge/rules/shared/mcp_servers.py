@@ -95,7 +95,7 @@ class ServerNotes:
 
 
 def marks_before(trace: Trace, frame: Frame | None, body: type[B]) -> Iterator[Mark[B]]:
-    """Return the marks of a class before a message, or all of them for None."""
+    """Return the marks of a class before a message, or all of them if it is None."""
     return (mark for mark in trace.marks_of(body) if frame is None or marked_before(mark, frame))
 
 

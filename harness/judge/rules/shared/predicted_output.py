@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-# Longer output is not predicted; a server may truncate it well before.
+# Longer number sequences, and output of 30 times as many bytes, are not predicted.
 MAX_OUTPUT: Final = 100_000
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})

@@ -55,7 +55,7 @@ def argv(call: Call) -> list[str]:
 
 
 def env(call: Call) -> dict[str, Any]:
-    """Return those environment variables of the agent that the play mentions."""
+    """Return the recorded environment variables of the agent: those that the play names."""
     return obj(_start_of(call).get("env"))
 
 

@@ -26,7 +26,7 @@ BEGINNING, MIN_TEXT_CHARACTERS = 100, 3
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """An answered turn/steer; `input_text` is the beginning of its first text, if any."""
+    """An answered turn/steer; `input_text` is the beginning of its first text, "" without one."""
 
     request: Frame
     answer: Frame

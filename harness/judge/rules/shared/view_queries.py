@@ -53,7 +53,7 @@ def opened_here(thread: ThreadView | None) -> bool:
 
 
 def thread_of(conversation: Conversation, turn: TurnView) -> ThreadView | None:
-    """Return the last reported thread of a turn, None if it is unknown."""
+    """Return the thread of a turn, None if it is unknown."""
     return conversation.threads.get(turn.thread_id)
 
 
@@ -168,7 +168,7 @@ def thread_members(frame: Frame) -> Iterator[Member]:
 
 
 def turn_in(frame: Frame) -> dict[str, Any]:
-    """Return the turn object of a turn event or a turn/start answer."""
+    """Return the turn object of a turn event or a turn/start answer, {} if it has none."""
     holder = frame.params if frame.kind is Kind.NOTIFICATION else frame.result
     return obj(dig(holder, "turn"))
 

@@ -59,10 +59,7 @@ class Member:
 
 
 def member(frame: Frame, *path: str | int) -> Member:
-    """Return the member of a frame at a path that begins in its `params` or its `result`.
-
-    For an error answer, which has no `result`, the path begins at the message.
-    """
+    """Return the member at a path in the `result` of a successful answer, else in `params`."""
     if frame.kind is Kind.RESPONSE:
         return Member(frame, ("result", *path))
     return Member(frame, ("params", *path))

@@ -54,9 +54,9 @@ _THREAD_ID = re.compile(r"thr_\d+")
 class StartedAnnounced(Monitor):
     """Judges that thread/start emits exactly one thread/started, with the id of the reply.
 
-    The notification may come before or after the reply. Left open: threads that others started in a
-    shared process, forks (fork.announced), and repeated announcements of a thread that was
-    archived, closed or resumed (resume.not-announced).
+    The notification may come before or after the reply. Left open: threads that other clients
+    started in a shared process, forks (fork.announced), and repeated announcements of a thread that
+    was archived, closed or resumed (resume.not-announced).
     """
 
     @on_answer("thread/start")
@@ -138,10 +138,10 @@ START_PARAMS = frozenset(
 class StartWithoutParams(Monitor):
     """Judges that thread/start is not rejected for params that were omitted.
 
-    A finding: the rejection of one without any params, by a server that had answered another
-    request before (so the handshake is done) and had no other request to answer. It may have
-    another reason, such as a limit: MUST if a thread/start with params is accepted afterwards, else
-    SHOULD. Left open: the rejection of one with params, which may be invalid.
+    A finding: the rejection of a thread/start without any params, by a server that had answered
+    another request before (so the handshake is done) and had no other request to answer. It may
+    have another reason, such as a limit: MUST if a thread/start with params is accepted afterwards,
+    else SHOULD. Left open: the rejection of a thread/start with params, which may be invalid.
     """
 
     def begin(self) -> None:
@@ -279,9 +279,9 @@ def _why_not_seconds(time: float) -> tuple[str, Level] | None:
 class UpdatedNotBeforeCreated(Monitor):
     """Judges that updatedAt of a thread object is not less than its createdAt, in whole seconds.
 
-    For every thread object, stored ones too. Derived from the two names: SHOULD. Left open: values
-    that are not numbers (shapes) or not seconds (thread.timestamps-seconds), fractions, which only
-    one of the two may have, and whether either time is right.
+    Judged for every thread object, stored ones too. Derived from the two names: SHOULD. Left open:
+    values that are not numbers (shapes) or not seconds (thread.timestamps-seconds), fractions,
+    which only one of the two may have, and whether either time is right.
     """
 
     once = True
@@ -312,7 +312,7 @@ class UpdatedNotBeforeCreated(Monitor):
 
 @rule("thread.id-shape", title="Thread ids look like thr_<n>", level=Level.SHOULD)
 class ThreadIdShape(Monitor):
-    """Judges ids of threads that this client started; one finding per trace.
+    """Judges that ids of threads that this client made look like thr_<n>; one finding per trace.
 
     The shape is only in a note on the field, and ids are opaque to clients: SHOULD.
     """

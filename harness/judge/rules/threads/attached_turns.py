@@ -288,10 +288,10 @@ def _delta(frame: Frame) -> str:
 class NoGap(_Attaching):
     """Judges that every item that another client saw completed in the turn is known here.
 
-    At the end of a trace, for turns that a client attached to and saw the end of: each item is in
-    the answer to thread/resume, or its item/completed came here. An item is known by its id; a
-    message also by its text, since the history may have other ids. Left open: answers that show the
-    running turn without items; item types that the answer does not show, for items that ended
+    Judged at the end of a trace, for turns that a client attached to and saw the end of: each item
+    is in the answer to thread/resume, or its item/completed came here. An item is known by its id;
+    a message also by its text, since the history may have other ids. Left open: answers that show
+    the running turn without items; item types that the answer does not show, for items that ended
     before it; turns that no other client saw completely.
     """
 

@@ -117,8 +117,8 @@ class MessagesKept(_CutTurns):
 class TurnOver(_CutTurns):
     """Judges that a turn that was cut off is not shown in progress by the next process.
 
-    It has no agent any more. Left open: its final status, whether it is shown at all, and a thread
-    that is `active`, or a turn that is announced again: the process continues it.
+    Such a turn has no agent any more. Left open: its final status, whether it is shown at all, and
+    a thread that is `active`, or a turn that is announced again: the process continues it.
     """
 
     @on_answer("thread/read", "thread/resume")

@@ -22,7 +22,7 @@ from harness.trace.trace import Mark
     needs=("ephemeral",),
 )
 class NotStored(Monitor):
-    """Judges searches of the home for the id of an ephemeral thread and for its inputs.
+    """Judges that a search of the home finds no file with the id and inputs of an ephemeral thread.
 
     MUST if a file that has the id, in its path or its bytes, also has the text of a turn/start of
     the thread, and no id of another thread in the search: that is a file of this thread. SHOULD if

@@ -94,9 +94,9 @@ class Order(ListMonitor):
 
 
 def _pair(times: Sequence[_Time], *, rising: bool) -> tuple[_Time, _Time] | None:
-    """Return the first time that exceeds (or undercuts) one before it by a second, after that one.
+    """Return the first two times, in list order, between which the list rises (or falls).
 
-    None if there is no such pair.
+    They are a second or more apart. None if there are no such two.
     """
     sign = 1 if rising else -1
     furthest: _Time | None = None

@@ -47,7 +47,7 @@ def _with_turns(request: Frame) -> bool:
 
 @rule("read.thread-id", title="thread/read returns the requested thread", level=Level.MUST)
 class ReadThreadId(Monitor):
-    """Judges that the thread in the answer has the id of the request.
+    """Judges that the thread in the answer to thread/read has the id of the request.
 
     Left open: a thread without an id (shapes), rejected reads, requests without a thread id.
     """
@@ -162,8 +162,9 @@ class StoredEqualsLive(_Read):
 class NotResumed(Monitor):
     """Judges that a thread that was not loaded is not loaded after thread/read ("thread/read").
 
-    Known from two answers to thread/loaded/list with the read between them. Left open: lists of
-    more than one page, a thread that another request of any client named since the first list.
+    That is known from two answers to thread/loaded/list with the read between them. Left open:
+    lists of more than one page, a thread that another request of any client named since the first
+    list.
     """
 
     def begin(self) -> None:

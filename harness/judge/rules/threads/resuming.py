@@ -114,7 +114,7 @@ def are_others_gone(trace: Trace, request: Frame) -> bool:
     needs=("history",),
 )
 class SameThread(Monitor):
-    """Judges that the thread in the answer has the id of the request.
+    """Judges that the thread in the answer to thread/resume has the id of the request.
 
     Left open: a thread without an id (shapes), rejections, requests without a thread id.
     """

@@ -50,7 +50,8 @@ class ActiveWhileTurn(Monitor):
     Derived from "active: has an active turn" and "emitted whenever the status changes". A report
     since the thread's last turn ended, or a last report of `active`, is enough; its position among
     the turn's messages is open. At the end of a quiescent trace, a thread whose turns have all
-    ended must have been reported as something else. Only for turns that this client saw completely.
+    ended must have been reported as something else. Judged only for turns that this client saw
+    completely.
     """
 
     def begin(self) -> None:

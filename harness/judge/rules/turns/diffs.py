@@ -162,11 +162,11 @@ class DiffAfterChange(_Changes):
 class DiffWhole(_Changes):
     """Judges that the last diff of a turn names each file that only one of its items changed.
 
-    Only by its name: the form of paths in a diff is not shown. A text without any line of a unified
-    diff, no hunk and no header, is not such a diff. Left open: files that several changes of the
-    turn touch or mention, which may be unchanged; those that a command or a tool may have touched
-    after the change; changes with an empty diff, names that a diff may quote, diffs before the last
-    change, and turns that did not complete.
+    A file is found by its name alone: the form of paths in a diff is not shown. A text without any
+    line of a unified diff, no hunk and no header, is not such a diff. Left open: files that several
+    changes of the turn touch or mention, which may be unchanged; those that a command or a tool may
+    have touched after the change; changes with an empty diff, names that a diff may quote, diffs
+    before the last change, and turns that did not complete.
     """
 
     def begin(self) -> None:

@@ -68,8 +68,8 @@ class ItemsEmpty(Monitor):
 class ErrorIffFailed(Monitor):
     """Judges that `error` is filled if the status is failed, and only then ("Turn", error).
 
-    For every turn object, stored ones too. Left open: the turn/start reply (its own rule), a
-    missing error instead of null, and a status of another type (shapes).
+    Judged for every turn object, stored ones too. Left open: the turn/start reply
+    (turn.start-reply), a missing error instead of null, and a status of another type (shapes).
     """
 
     @on("turn/started", "turn/completed", "thread/started")
@@ -123,7 +123,7 @@ class TerminalStatus(Monitor):
 
 @rule("turn.id-shape", title="Turn ids look like turn_<n>", level=Level.SHOULD)
 class TurnIdShape(Monitor):
-    """Judges ids of turns that this client started; one finding per trace.
+    """Judges that ids of turns that this client started look like turn_<n>; one finding per trace.
 
     The shape is only in a note on the field, and ids are opaque to clients: SHOULD.
     """

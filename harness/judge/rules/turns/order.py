@@ -186,7 +186,7 @@ class KnownThread(Monitor):
                 yield from self._wrong(turn, text(obj(end.params).get("threadId")), end) or ()
 
     def _running_turn(self, frame: Frame, thread_id: str) -> TurnView | None:
-        """Return the only running turn with that id, if the thread is otherwise unknown."""
+        """Return the only running turn with the id in a message on an unknown thread, else None."""
         turn_id = turn_id_of(frame)
         running = [
             turn

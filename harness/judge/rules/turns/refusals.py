@@ -123,12 +123,13 @@ def _is_plain(request: Frame) -> bool:
     level=Level.MUST,
 )
 class InterruptGranted(_Granting):
-    """Judges a rejected turn/interrupt whose turn was answered before it and continued after it.
+    """Judges that a turn/interrupt of a turn that certainly runs is not rejected.
 
-    By the table of turns, every turn in progress can be interrupted. It was certainly in progress
-    if it called the model after the rejection and then ended by itself; if only turn/started or
-    item/started followed, which may have waited in the server, the finding is SHOULD. Left open:
-    further interrupts of the same turn, turns that no turn/start of this client began.
+    By the table of turns, every turn in progress can be interrupted. It certainly ran if its
+    turn/start was answered before the request, it called the model after the rejection and then
+    ended by itself; if only turn/started or item/started followed, which may have waited in the
+    server, the finding is SHOULD. Left open: further interrupts of the same turn, turns that no
+    turn/start of this client began.
     """
 
     turn_param = "turnId"
@@ -145,14 +146,14 @@ class InterruptGranted(_Granting):
     needs=("steering",),
 )
 class SteerGranted(_Granting):
-    """Judges a rejected turn/steer whose turn was answered before it and continued after it.
+    """Judges that a turn/steer of a turn that certainly runs is not rejected.
 
-    By the table of turns, every turn in progress accepts input. It was certainly in progress if it
-    called the model after the rejection and then ended by itself; if only turn/started or
-    item/started followed, which may have waited in the server, or if no turn/started had come
-    before the request, the finding is SHOULD. Left open: input that is empty, very long, or other
-    than text, which may be the reason for the rejection; turns with an interrupt, turns that no
-    turn/start of this client began.
+    By the table of turns, every turn in progress accepts input. It certainly ran if its turn/start
+    was answered before the request, it called the model after the rejection and then ended by
+    itself; if only turn/started or item/started followed, which may have waited in the server, or
+    if no turn/started had come before the request, the finding is SHOULD. Left open: input that is
+    empty, very long, or other than text, which may be the reason for the rejection; turns with an
+    interrupt, turns that no turn/start of this client began.
     """
 
     turn_param = "expectedTurnId"

@@ -155,7 +155,7 @@ class StartsNoTurn(Undisturbed):
     "steer.input-kept", title="The input of turn/steer is not lost", level=Level.MUST, needs=NEEDS
 )
 class InputKept(Inputs):
-    """Judges that the input of an accepted turn/steer shows up anywhere in the trace.
+    """Judges that the input of an accepted turn/steer is somewhere in the trace.
 
     A finding: the turn completed, and no userMessage and no model call of the trace has its first
     text. Judged if the harness's model was called, so that calls are known. Left open: turns that
