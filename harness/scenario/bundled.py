@@ -23,7 +23,7 @@ _SURFACES = re.compile(r"^ *surfaces: *\[([^]]*)\]", re.MULTILINE)
 
 @lru_cache(maxsize=1)
 def bundled_files() -> dict[str, Path]:
-    """Return the file of each bundled scenario by its id, in order."""
+    """Return the file of each bundled scenario, keyed by scenario id."""
     root = bundled_folder()
     return {scenario_id(file, root): file for _, file in find_scenarios([root])}
 
@@ -35,9 +35,9 @@ def bundled_ids() -> set[str]:
 
 @cache
 def bundled_ids_on(surface: str) -> frozenset[str]:
-    """Return the ids of the bundled scenarios that are played on this surface.
+    """Return ids such as `turns/plain-turn@exec` of the bundled scenarios played on `surface`.
 
-    They are ids on that surface: `turns/plain-turn@exec`. Only the text of the files is read.
+    Surfaces are found in the text of the files, without parsing.
     """
     files = {file_of(path) for path in bundled_files().values()}
     files_on_surface = {file for file in files if surface in listed_surfaces(file)}
@@ -49,14 +49,14 @@ def bundled_ids_on(surface: str) -> frozenset[str]:
 
 
 def listed_surfaces(file: Path) -> list[str]:
-    """Return the surfaces that a scenario's file lists, by a look at its text."""
+    """Return the surfaces that a scenario's text lists, without parsing; `[SESSION]` by default."""
     listed = _SURFACES.search(file.read_text("utf-8"))
     return [SESSION] if listed is None else [surface.strip() for surface in listed[1].split(",")]
 
 
 @cache
 def bundled_scenario(name: str) -> Loaded:
-    """Return the bundled scenario of an id, loaded once in a process: do not change it.
+    """Return the bundled scenario with this id; cached for the process, so do not change it.
 
     Raises `KeyError` for an unknown id.
     """

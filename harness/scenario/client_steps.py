@@ -25,7 +25,7 @@ MAIN_CONNECTION = "main"
 
 
 def protocol_word(kind: Kind) -> Any:
-    """Return a field for a word of the protocol: the loader checks it if it has a lexicon."""
+    """Return a pydantic field for a protocol name of this kind; the loader checks such names."""
     return Field(min_length=1, json_schema_extra={"word": kind})
 
 
@@ -33,7 +33,7 @@ def _status_tag(value: object) -> str:
     return "list" if isinstance(value, list) else "one"
 
 
-# Which ends there are depends on the file's extensions: the loader checks them (names).
+# The valid statuses depend on the file's `extensions`, so the loader checks them, not pydantic.
 _Status = Annotated[
     str,
     WithJsonSchema({"anyOf": [{"enum": list(STATUSES)}, {"type": "string", "pattern": "."}]}),
@@ -80,7 +80,7 @@ class Interrupt(OnConnection):
 
 
 class Steer(OnConnection):
-    """Add input to a running turn; `params` replace what would be sent, for wrong turn ids."""
+    """Add input to a running turn; `params` override the sent ones, for example a wrong turn id."""
 
     turn: Alias
     text: str
@@ -128,7 +128,7 @@ class Notify(OnConnection):
 
 
 class SendRaw(OnConnection):
-    """Bytes as they are: `line` is a text with a line end, `bytes` a text without, `hex` any."""
+    """Bytes to send unchanged: `line` is a text plus line end, `bytes` a text, `hex` hex digits."""
 
     line: str | None = None
     text: str | None = Field(default=None, alias="bytes")
@@ -160,7 +160,7 @@ class AnswerError(Strict):
 
 
 class Answer(OnConnection):
-    """Wait for a server request and answer it; `where` says which, if there are several.
+    """Wait for a server request and answer it; `where` selects one of several.
 
     `deliberate`: the answer is wrong on purpose. `standing` does not wait: every such request from
     now on gets this answer. `again` answers a request a second time.
@@ -456,7 +456,7 @@ METHOD_OF_STEP = {
 
 @lru_cache(maxsize=500)
 def result_has(method: str, member: Literal["thread", "turn"]) -> bool:
-    """Return whether the result of a method holds a thread or a turn, by the model of the result.
+    """Return whether the result of a method has a `thread` or `turn`, according to its wire model.
 
     `as` of such a request then names the thread or turn.
     """
@@ -465,7 +465,7 @@ def result_has(method: str, member: Literal["thread", "turn"]) -> bool:
 
 
 def thread_alias_of(step: ClientStep) -> str | None:
-    """Return the alias that a step gives to a thread."""
+    """Return the alias that a step gives to a new thread, or None."""
     match step:
         case StartThreadStep(start_thread=body):
             return body.alias
@@ -476,7 +476,7 @@ def thread_alias_of(step: ClientStep) -> str | None:
 
 
 def turn_alias_of(step: ClientStep) -> str | None:
-    """Return the alias that a step gives to a turn."""
+    """Return the alias that a step gives to a new turn, or None."""
     match step:
         case StartTurnStep(start_turn=body):
             return body.alias

@@ -42,14 +42,14 @@ class TraceEnding:
 
 
 class ExpectedMessages(Protocol):
-    """Names of what a trace lacks, beside its obligations, before it may end."""
+    """Rules that a trace breaks only because a message is still missing."""
 
     def missed_by(self, trace: Trace) -> list[str]:
-        """Return the names of what is missing and worth the long silence."""
+        """Return the ids of the rules that a later message could still satisfy."""
         ...
 
     def add_wait_in_vain(self, rules: Sequence[str]) -> None:
-        """Count a long silence in which nothing of these came."""
+        """Count a long silence that did not satisfy these rules."""
         ...
 
 
@@ -60,7 +60,7 @@ class TraceFinisher:
     the barrier is sent on the first of them. With `main_is_open` that is the first client's, and
     the server counts as ended once it closes. `children` returns the ids of the server's living
     descendants; `initial_children` existed at the scenario's first step and do not count.
-    `expected` says what else is missing; nothing else if None.
+    `expected` names rules that wait for further messages; None for none.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class TraceFinisher:
         # The time of the last message about a turn, and how many frames were searched for it.
         self._last_turn_message_at, self._frames_searched = 0.0, 0
         self._expected = expected
-        # What was missing when the trace had this number of frames, and the end of the wait for it.
+        # Rules that the first `_frames_checked` frames break, and when the wait for them ends.
         self._missed, self._frames_checked, self._missed_until = list[str](), 0, 0.0
 
     async def run(self) -> TraceEnding:
-        """Wait for quiescence, until messages about turns are absent for the scenario's bound."""
+        """Open all gates, send the barrier request, wait for silence; return how the trace ends."""
         self._recorder.mark(EndingBegins())
         self._model.gates.open_all()
         for peer in self._peers:
@@ -143,9 +143,9 @@ class TraceFinisher:
             )
 
     def _may_still_get(self, now: float) -> bool:
-        """Return whether to wait for messages that are missing but not owed.
+        """Return whether to wait for messages that rules expect, though none is owed.
 
-        The wait begins anew when one of them came, and not at other messages: a server may send
+        The wait begins anew when one of them came, but not at other messages: a server may send
         some for ever.
         """
         trace = self._recorder.trace
@@ -157,7 +157,7 @@ class TraceFinisher:
         return bool(self._missed) and now < self._missed_until
 
     def _mark_settled(self, silence: float) -> None:
-        """Mark the obligations left at the end, and that no work was outstanding."""
+        """Record a `Settled` mark: the open obligations, and the outstanding work by its kind."""
         settled = Settled(
             silence=silence,
             owed=tuple(
@@ -179,7 +179,7 @@ class TraceFinisher:
         )
 
     def _last_activity(self) -> float:
-        """Return the time of the last message or mark, or of more of a message still coming."""
+        """Return the time of the last message, mark or growth of an unfinished line."""
         marks = self._recorder.trace.marks
         sizes = [peer.transport.partial_size for peer in self._peers]
         if sizes != self._sizes:

@@ -19,7 +19,7 @@ from harness.trace.marks import SessionReport
 from harness.trace.views import Conversation, ItemView
 
 MESSAGE_TYPE: Final = "agentMessage"
-# Item type of the session -> the type in these events, and its members that say the same.
+# Session item type -> event item type, and each session member -> the event's member for it.
 EXEC_ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "agentMessage": ("agent_message", {"text": "text"}),
     "reasoning": ("reasoning", {}),
@@ -37,7 +37,7 @@ EXEC_ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
 
 
 def session_results(cast: Cast, conversation: Conversation) -> list[SessionReport]:
-    """Return the result of each turn of a session, in the words of these events."""
+    """Return each completed turn of a session as `agent exec` would report it."""
     results: list[SessionReport] = []
     for alias, turn_id in cast.turns.items():
         turn = conversation.turn_at(cast.thread_of.get(alias, ""), turn_id)
@@ -65,7 +65,7 @@ class ExecReading:
         self._results = results
 
     def check_end(self, alias: str, statuses: Sequence[str], place: Path) -> Problem | None:
-        """Return the problem if a turn has none of these ends, else None."""
+        """Return the problem if a turn ended with none of `statuses`, else None."""
         result = self._results.get(alias)
         if result is not None and result.status in statuses:
             return None

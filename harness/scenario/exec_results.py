@@ -38,7 +38,7 @@ class ExecResult:
 
     @property
     def end_words(self) -> str:
-        """Return the end in words."""
+        """Return the status, or a phrase for a turn that did not end."""
         return self.status or "nothing: neither turn.completed nor turn.failed came"
 
 

@@ -62,7 +62,7 @@ class Reading(Protocol):
     """The turns and items of a run, on whichever surface."""
 
     def check_end(self, alias: str, statuses: Sequence[str], place: JsonPath) -> Problem | None:
-        """Return the problem if a turn has none of these ends, else None."""
+        """Return the problem if a turn ended with none of `statuses`, else None."""
         ...
 
     def items(self) -> list[Item]:
@@ -70,7 +70,7 @@ class Reading(Protocol):
         ...
 
     def translate_patterns(self, patterns: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
-        """Return the wanted items, in the words of this surface, each with its number."""
+        """Return the expected items in this surface's words, each with its index in `patterns`."""
         ...
 
     def check_diff(self, alias: str, expected: DiffText, place: JsonPath) -> list[Problem]:
@@ -81,7 +81,7 @@ class Reading(Protocol):
 def unmet_expectations(
     scenario: Scenario, reading: Reading, model: ScriptedModel, cwd: Path
 ) -> list[Problem]:
-    """Return every expectation that was not met."""
+    """Return a problem for each expectation that was not met."""
     run = _Comparison(reading, model, cwd)
     problems = run.problems(scenario.expect, ("expect",))
     if scenario.expect.any_of:
@@ -164,7 +164,7 @@ class SessionReading:
         self._conversation = conversation
 
     def check_end(self, alias: str, statuses: Sequence[str], place: JsonPath) -> Problem | None:
-        """Return the problem if a turn has none of these ends, else None."""
+        """Return the problem if a turn ended with none of `statuses`, else None."""
         turn = self._turn(alias)
         if turn is None or turn.status not in statuses:
             return _end_problem(alias, statuses, turn, place)
@@ -183,7 +183,7 @@ class SessionReading:
         return [item for _, item in sorted(items, key=lambda entry: entry[0])]
 
     def translate_patterns(self, patterns: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
-        """Return them as the scenario has them: its words are the session's."""
+        """Return the patterns unchanged: scenarios use the session's words."""
         return list(enumerate(patterns))
 
     def check_diff(self, alias: str, expected: DiffText, place: JsonPath) -> list[Problem]:
@@ -199,7 +199,7 @@ class SessionReading:
 def _end_problem(
     alias: str, statuses: Sequence[str], turn: TurnView | None, place: JsonPath
 ) -> Problem:
-    """Return the problem of a turn that has none of these ends."""
+    """Return the problem of a turn that ended with none of `statuses`, or not at all."""
     expected = " or ".join(statuses)
     if turn is None or not turn.completions:
         return Problem(f"turn {alias}: expected {expected}; found no turn/completed", place)

@@ -13,14 +13,14 @@ from harness.trace.difference import MAX_SHOWN_CHARACTERS, difference, literal
 MAX_DIFF_LINES, MAX_DIFF_WIDTH = 20, 160
 # Files that have more bytes are not compared line by line.
 MAX_BYTES_COMPARED = 200_000
-# Bytes that are shown of a file that is not UTF-8, and of those the ones before the difference.
+# Bytes shown of a file that is not UTF-8, and how many of them precede the difference.
 MAX_BYTES_SHOWN, MAX_BYTES_BEFORE = 16, 4
 
 
 def file_difference(
     path: Path, name: str, expected: str | EncodedFile | LinkedFile
 ) -> tuple[str, tuple[str, ...]] | None:
-    """Return how a file differs, in a message with further lines; None if it does not."""
+    """Return a message and further lines for a file that is not as `expected`, else None."""
     try:
         if isinstance(expected, LinkedFile):
             return _link_difference(path, name, expected.link)
@@ -41,7 +41,7 @@ def file_difference(
 
 
 def mode_difference(path: Path, name: str, expected: str) -> str | None:
-    """Return how the mode of a file differs, None if it does not."""
+    """Return a message for a file whose mode is not as `expected`, else None."""
     try:
         mode = f"{stat.S_IMODE(path.stat().st_mode):03o}"
     except OSError as error:
@@ -100,7 +100,7 @@ def _show_bytes(content: bytes, offset: int) -> str:
 
 
 def _diff(expected: bytes, content: bytes, name: str) -> Iterator[str]:
-    """Yield the difference of two texts as `diff -u` has it, bounded; CR is shown as \\r."""
+    """Yield a bounded unified diff of two texts, control characters escaped; none if too large."""
     if len(expected) + len(content) > MAX_BYTES_COMPARED:
         return
     before, after = _lines(expected), _lines(content)
@@ -114,6 +114,6 @@ def _diff(expected: bytes, content: bytes, name: str) -> Iterator[str]:
 
 
 def _lines(content: bytes) -> list[str]:
-    """Return the lines of a text; one without a line feed at its end says so."""
+    """Return the lines of a text; a last line without a line feed is marked."""
     *lines, last = content.decode().split("\n")
     return [*lines, f"{last} (no newline at the end)"] if last else lines

@@ -1,4 +1,4 @@
-"""Turns a validator's errors into sentences for the author of a scenario."""
+"""Messages for the author of a scenario, made from a validator's errors."""
 
 from pathlib import Path
 from types import UnionType
@@ -35,7 +35,7 @@ _SLEEP_NAMES = ("sleep", "delay", "pause")
 
 
 def describe_error(error: ErrorDetails, *others: ErrorDetails, root: Any = Scenario) -> str:
-    """Describe a validator's error: the value found, the expected one, the nearest valid name.
+    """Return a message for a validator's error: value found, value expected, nearest valid name.
 
     `others` are the errors of the other types that the same value may have.
     """
@@ -73,7 +73,7 @@ def describe_error(error: ErrorDetails, *others: ErrorDetails, root: Any = Scena
 def first_mistake(
     error: ValidationError, document: Document, path: Path, root: Any = Scenario
 ) -> ScenarioError:
-    """Return the first mistake in the order of the file, with the others."""
+    """Return the error of the first mistake in file order; it carries the others."""
     mistakes = Mistakes(path, document)
     add_mistakes(error, document, mistakes, root)
     found = mistakes.error
@@ -84,7 +84,7 @@ def first_mistake(
 def add_mistakes(
     error: ValidationError, document: Document, mistakes: Mistakes, root: Any = Scenario
 ) -> None:
-    """Add a sentence for each place at which a validator found an error."""
+    """Add a message to `mistakes` for each place at which a validator found an error."""
     details = error.errors(include_url=False)
     # A misspelt key is also a missing one: the misspelling is the mistake.
     if any(detail["type"] == "extra_forbidden" for detail in details):
@@ -122,7 +122,7 @@ def keys_at(loc: tuple[int | str, ...], root: Any = Scenario) -> set[str]:
 
 
 def _describe_alternatives(errors: tuple[ErrorDetails, ...]) -> str:
-    """Describe a value that is of none of several kinds: `a whole number or 'until-turn-ends'`."""
+    """Return the message for a value of no allowed type: `…; expected a whole number or 'x'`."""
     value, expected = errors[0]["input"], list[str]()
     for error in errors:
         expected_by_error = str(error.get("ctx", {}).get("expected", ""))
@@ -131,7 +131,7 @@ def _describe_alternatives(errors: tuple[ErrorDetails, ...]) -> str:
 
 
 def _describe_unknown_step(name: str, steps: set[str]) -> str:
-    """Describe an unknown step, which may have another name, or be a request."""
+    """Return the message for an unknown step, with a suggestion."""
     if "start_turn" not in steps:
         return unknown_name("step", name, steps)
     if name in _STEP_OF_SPELLING:
@@ -161,7 +161,7 @@ def _describe_found(value: Any) -> str:
 
 
 def _alternatives(annotation: Any) -> list[tuple[str, Any]]:
-    """Return the alternatives of a union with their tags, "" for an alternative without."""
+    """Return each member of a union with its tag, "" if untagged; [] if it is not a union."""
     annotation = _without_annotated(annotation)
     if get_origin(annotation) not in (Union, UnionType):
         return []

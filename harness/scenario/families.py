@@ -19,11 +19,11 @@ PartValues = dict[Alias, Any]
 
 
 class Family(Strict):
-    """A whole family file.
+    """Contents of a family file.
 
     `scenario` is the template; `parts` are the defaults of parts that rows, columns and cells
-    override. Each row is a scenario; with `columns`, each row and column together. `without` names
-    the pairs that are left out, `row/column`, each with the reason.
+    override. Each row is a scenario; with `columns`, each pair of row and column. `without` maps
+    the pairs that are left out, as `row/column`, to the reason.
     """
 
     title: str = Field(min_length=1, max_length=200)
@@ -44,7 +44,7 @@ class FamilyFile:
     document: Document
 
     def names(self) -> list[str]:
-        """Return its scenarios, in the order of the table: `row`, or `row/column`."""
+        """Return the names of its scenarios in table order: `row`, or `row/column`."""
         family = self.family
         if not family.columns:
             return list(family.rows)
@@ -52,11 +52,11 @@ class FamilyFile:
         return [name for name in pairs if name not in family.without]
 
     def paths(self) -> list[Path]:
-        """Return the path of each scenario; there is no file at it."""
+        """Return the path that stands for each scenario; no file exists there."""
         return [path_of_row(self.path, name) for name in self.names()]
 
     def scenario(self, name: str) -> Document:
-        """Return the scenario of that name, with its places. Raises `ScenarioError`."""
+        """Return the named scenario, its parts filled in. Raises `ScenarioError` if unknown."""
         if name not in self.names():
             message = unknown_name("scenario of this family", name, self.names())
             message += self._reason_left_out(name)
@@ -66,7 +66,7 @@ class FamilyFile:
         return fill_parts(self.family.scenario, ("scenario",), parts, self.document, self.path)
 
     def describe_row(self, name: str) -> str:
-        """Name one of its scenarios in a mistake: `row model, column next-turn`."""
+        """Return the words for a scenario in messages: `row model, column next-turn`."""
         row, _, column = name.partition("/")
         return f"row {row}, column {column}" if column else f"row {row}"
 
@@ -75,7 +75,7 @@ class FamilyFile:
         return f"; it is left out: {reason}" if reason else ""
 
     def _part_sources(self, row: str, column: str, name: str) -> dict[str, Source]:
-        """Return each part with its path in the file: cell before row, column and family."""
+        """Return each part with its path in the file; a cell overrides row, column and family."""
         family = self.family
         levels: list[tuple[Loc, dict[str, Any]]] = [
             (("parts",), family.parts),
@@ -90,7 +90,7 @@ class FamilyFile:
         }
 
     def check(self) -> None:
-        """Check the rules that the types cannot express. Raises `ScenarioError`."""
+        """Check the rules that types cannot express. Raises `ScenarioError` for a mistake."""
         self._check_names()
         self._check_parts()
         for name, path in zip(self.names(), self.paths(), strict=True):
@@ -146,7 +146,7 @@ class FamilyFile:
 
 
 def load_family(path: Path) -> FamilyFile:
-    """Load and check one file; its scenarios are not checked. Raises `ScenarioError`."""
+    """Load and check a family file, not its scenarios. Raises `ScenarioError` if it is invalid."""
     try:
         status = path.stat()
     except OSError as error:
@@ -156,7 +156,7 @@ def load_family(path: Path) -> FamilyFile:
 
 @lru_cache(maxsize=64)
 def _load_family(path: Path, _changed: int, _size: int) -> FamilyFile:
-    """Parse a family once, though a run reads it for each of its scenarios."""
+    """Parse a family once per version of its file, though a run reads it for each scenario."""
     document = parse_file(path)
     if not obj(document.value):
         message = "expected a mapping with title, rows, scenario; found no mapping"
@@ -171,9 +171,9 @@ def _load_family(path: Path, _changed: int, _size: int) -> FamilyFile:
 
 
 def is_row(path: Path) -> bool:
-    """Return whether a path is that of a row.
+    """Return whether a path stands for a scenario of a family.
 
-    True too for a family that cannot be loaded: loading the row then raises its error.
+    True too for a family that cannot be loaded: loading the scenario then raises its error.
     """
     row = row_of_path(path)
     if row is None:

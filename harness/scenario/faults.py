@@ -21,7 +21,7 @@ _Number = Annotated[int, Field(ge=1, le=1000)]
 class Pick(Strict):
     """A message: by its method, the request that it answers, the type of its item, its side.
 
-    `nth` is the place among those that fit, from 1, of the only one that is meant.
+    `nth`, counted from 1, selects one of the messages that fit; without it all are meant.
     """
 
     method: Method | None = None
@@ -38,7 +38,7 @@ def _form_tag(value: object) -> str:
 Picked = Annotated[
     Annotated[Method, Tag("method")] | Annotated[Pick, Tag("mapping")], Discriminator(_form_tag)
 ]
-# A message, or a line as it is.
+# A JSON message, or a raw line.
 Injected = Annotated[
     Annotated[str, Tag("method")] | Annotated[dict[str, Any], Tag("mapping")],
     Discriminator(_form_tag),
@@ -46,9 +46,9 @@ Injected = Annotated[
 
 
 class FaultEntry(Strict):
-    """One fault: one of `OPERATIONS`, and what goes with it.
+    """One fault: a key of `OPERATIONS` and its options.
 
-    `until` or `messages` say how late a delayed message comes, `behind` and `to` where an injected
+    `until` or `messages` says how late a delayed message comes, `behind` and `to` where an injected
     one goes. The first `after` places are skipped; with `once` only one place is changed.
     """
 
@@ -68,12 +68,12 @@ class FaultEntry(Strict):
 
     @property
     def operation(self) -> Operation:
-        """Return its operation."""
+        """Return the key of `OPERATIONS` that is set."""
         return next(operation for operation in OPERATIONS if operation in self.model_fields_set)
 
     @property
     def target(self) -> Pick | None:
-        """Return the message that it acts on; None for a fault by its name."""
+        """Return the message that the fault acts on; None for a fault given by name."""
         name = "behind" if self.operation == "inject" else self.operation
         return None if name == "fault" else as_pick(getattr(self, name))
 
@@ -86,7 +86,7 @@ class FaultEntry(Strict):
 
 
 def as_pick(value: str | Pick) -> Pick:
-    """Return a pick in its long form."""
+    """Return the long form of a message that may be given by its method alone."""
     return Pick(method=value) if isinstance(value, str) else value
 
 
@@ -101,7 +101,7 @@ _GOES_WITH: dict[str, Operation] = {
 def find_fault_mistake(
     entries: list[FaultEntry], surfaces: list[Any], raced: bool
 ) -> Problem | None:
-    """Return the place and reason of a mistake in a scenario's faults beside types, or None."""
+    """Return the place and reason of the first mistake that types cannot express, or None."""
     if entries and surfaces != ["session"]:
         return ("faults",), "faults are between a client and a server: write surfaces: [session]"
     if entries and raced:

@@ -14,7 +14,7 @@ KINDS = ("sentence", "paragraph", "prompt", "name", "file")
 
 
 def filler_text(kind: str, *, seed: int) -> str:
-    """Return a text of one of `KINDS`."""
+    """Return a text of one of `KINDS`, always the same for one seed."""
     faker = _faker()
     faker.seed_instance(seed)
     match kind:
@@ -32,8 +32,8 @@ def filler_text(kind: str, *, seed: int) -> str:
 
 @cache
 def _faker() -> "Faker":
-    """Return the one Faker: making it takes longer than loading a scenario. Seed it each time."""
-    # Most scenarios do without.
+    """Return the shared Faker, since making one is slow. Seed it before each use."""
+    # Imported here: most scenarios need no filler.
     from faker import Faker
 
     return Faker("en_US")

@@ -1,4 +1,4 @@
-"""Replacing `{fake: kind}` in a scenario's file by filler text, the same each time."""
+"""Filler texts for `{fake: kind}` in a scenario's file, the same in every run."""
 
 import zlib
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ CLIENT = "client"
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """Fills one document; `identity` is the scenario's, which decides the texts.
+    """Filler for one document; the texts depend on `identity`, which is the scenario's.
 
-    Without `client` the texts of the client's side are the names of their kinds: who plays the
-    model's side alone needs none of them, and Faker takes longer to import than a scenario to load.
+    Without `client` each text on the client's side is the name of its kind: a process that plays
+    only the model needs no texts, and Faker takes longer to import than a scenario to load.
     """
 
     document: Document
@@ -27,7 +27,7 @@ class Filling:
     client: bool = True
 
     def filled_value(self) -> Any:
-        """Return the value of the document, filled. Raises `ScenarioError`."""
+        """Return the document's value, filled. Raises `ScenarioError` for an invalid filler."""
         return self._fill(self.document.value, ())
 
     def _fill(self, value: Any, loc: Loc) -> Any:

@@ -1,4 +1,4 @@
-"""Looks at the files of a server: whether one exists, and which of them hold a text."""
+"""Marks about a server's files: whether one exists, and which ones contain a text."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 def look_at_file(path: str, last_seen: FileSeen | None, home: Path | None) -> FileSeen:
-    """Look at an absolute path; `last_seen` is the last mark of the existing file."""
+    """Return the mark for a path; if the file of `last_seen` is gone, with its copies in `home`."""
     folder = os.path.isdir(os.path.dirname(path))
     content = _read_file(path)
     if content is not None:
@@ -32,7 +32,7 @@ def look_at_file(path: str, last_seen: FileSeen | None, home: Path | None) -> Fi
 
 
 def written_file_mark(path: str, content: bytes) -> FileWritten:
-    """Return the mark of a file that was written at an absolute path."""
+    """Return the mark of a written file; without its text if it is not UTF-8."""
     try:
         return FileWritten(path=path, text=content.decode())
     except UnicodeDecodeError:
@@ -40,7 +40,7 @@ def written_file_mark(path: str, content: bytes) -> FileWritten:
 
 
 def search_home(home: Path, texts: tuple[str, ...]) -> HomeSearched:
-    """Return the files below a folder that have some of the texts in their path or content."""
+    """Return the files below `home` with any of the texts in their path or content."""
     matches: list[FileMatch] = []
     count, bytes_left = 0, MAX_BYTES
     for path in _regular_files(home):

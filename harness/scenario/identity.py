@@ -1,4 +1,4 @@
-"""The id of a scenario, which is the same wherever and however its file was named."""
+"""Ids of scenarios, independent of the path by which a file was reached."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -22,14 +22,14 @@ def bundled_folder() -> Path:
 
 
 def is_bundled(path: Path) -> bool:
-    """Return whether the file, or row of a family, is one of the bundled scenarios."""
+    """Return whether a path is that of a bundled scenario or family."""
     return path.resolve().is_relative_to(bundled_folder())
 
 
 def root_of(path: Path) -> Path:
     """Return the folder that a file's id is relative to.
 
-    For a bundled scenario their folder; for a user's own the repository, else the nearest folder
+    For a bundled scenario that of all; for a user's own the repository, else the nearest folder
     with a configuration of pytest or of Python, else the current folder, else the root.
     """
     folder = path.resolve().parent
@@ -52,10 +52,10 @@ def _project_folder(folder: Path) -> Path | None:
 
 
 def scenario_id(path: Path, root: Path | None = None) -> str:
-    """Return the path below its root without the suffix: `turns/plain-turn`.
+    """Return the id: the path below its root without the suffix, `turns/plain-turn`.
 
-    The file counts, not the way to it: through a link it has the same id. Below another `root`
-    than its own it has an id of that folder, or else its bare name.
+    Links are resolved, so each path to a file gives one id. With `root` the id is relative to that
+    folder; for a file outside of it, the bare name.
     """
     real = path.resolve()
     base = root_of(real) if root is None else root.resolve()
@@ -64,16 +64,16 @@ def scenario_id(path: Path, root: Path | None = None) -> str:
 
 
 def path_of_row(family: Path, name: str) -> Path:
-    """Return the path that a scenario of a family would have if it had a file of its own.
+    """Return the path that a scenario of a family would have if it had its own file.
 
-    So a row has a path, and thereby an id, like every other scenario.
+    Its id follows from this path, as for every other scenario.
     """
     real = family.resolve() if family.is_symlink() else family
     return real.with_name(real.name.removesuffix(FAMILY)) / f"{name}{SUFFIX}"
 
 
 def row_of_path(path: Path) -> tuple[Path, str] | None:
-    """Return the family and the name of a scenario without a file of its own, else None."""
+    """Return the family file and the row's name for such a path; None for any other."""
     if not path.name.endswith(SUFFIX) or path.is_file():
         return None
     folder, name = path.parent, path.name.removesuffix(SUFFIX)
@@ -86,6 +86,6 @@ def row_of_path(path: Path) -> tuple[Path, str] | None:
 
 
 def file_of(path: Path) -> Path:
-    """Return the file in which a scenario is written: its own, or that of its family."""
+    """Return the file that holds a scenario: its own, or its family's."""
     row = row_of_path(path)
     return path if row is None else row[0]

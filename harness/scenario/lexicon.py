@@ -1,7 +1,6 @@
-"""The words of the protocol, as the loader needs them.
+"""Protocol names and payload checks that the loader takes as an argument.
 
-A caller that loads scenarios to play them makes a lexicon from the judge's book (suite); the
-loader itself has none.
+Who plays scenarios makes a lexicon from the specification; this package has none.
 """
 
 from collections.abc import Collection
@@ -22,7 +21,7 @@ Side = Literal["params", "result"]
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A mistake within a value: at `path`, in its `key` or in its `value`."""
+    """A mistake within a value: at `path`, in its key if `key`, else in its value."""
 
     path: Loc
     message: str
@@ -31,15 +30,15 @@ class Mistake:
 
 
 class Lexicon(Protocol):
-    """The words of one protocol."""
+    """Names and payload checks of one protocol."""
 
     @property
     def placeholders(self) -> Collection[str]:
-        """Return the names of placeholders in client steps."""
+        """Return the names of the placeholders that client steps may use."""
         ...
 
     def names(self, kind: Kind) -> Collection[str]:
-        """Return the names of that kind."""
+        """Return the protocol's names of this kind."""
         ...
 
     def faults(self) -> Collection[str]:
@@ -47,16 +46,16 @@ class Lexicon(Protocol):
         ...
 
     def mistakes_in(self, method: str, side: Side, value: Any, *, complete: bool) -> list[Mistake]:
-        """Return the mistakes in the params or the result of a message, in its own order.
+        """Return the mistakes in the params or result of a message, in the value's order.
 
         With `complete` missing members are mistakes too. Unknown methods have no mistakes.
         """
         ...
 
     def members(self, method: str, side: Side) -> Collection[str]:
-        """Return the members that the params or the result of a message list; none if not shown."""
+        """Return the known members of a message's params or result; none without a schema."""
         ...
 
     def mistakes_in_item(self, members: dict[str, Any]) -> list[Mistake]:
-        """Return the mistakes in some members of an item, its `type` among them."""
+        """Return the mistakes in an item of which some members are given, `type` among them."""
         ...

@@ -1,4 +1,4 @@
-"""Loads scenario files: every mistake is one line, `path:line:column: mistake, advice`."""
+"""Loader of scenario files; a mistake is one line, `path:line:column: mistake, advice`."""
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator
@@ -54,10 +54,7 @@ NO_TURN = "no-turn"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A scenario with its file, and the place of each of its values.
-
-    `surface` is the one on which it is played.
-    """
+    """A loaded scenario with its file, the place of each value, and the surface to play it on."""
 
     id: str
     path: Path
@@ -66,23 +63,23 @@ class Loaded:
     surface: str = SESSION
 
     def on_surface(self, surface: str) -> "Loaded":
-        """Return the scenario as it is played on another surface: `turns/plain-turn@exec`.
+        """Return the scenario for another surface, with an id such as `turns/plain-turn@exec`.
 
-        It also needs the command of that surface.
+        It also needs the capability of that surface's command.
         """
         needs = [*commands_needed(self.scenario, surface), *self.scenario.needs]
         scenario = self.scenario.model_copy(update={"needs": list(dict.fromkeys(needs))})
         return replace(self, id=surface_id(self.id, surface), surface=surface, scenario=scenario)
 
     def thread_markers(self) -> dict[str, str]:
-        """Return a nonce for each thread's first user text, if several threads are scripted."""
+        """Return alias -> unique marker for each thread's first text; {} for a single thread."""
         aliases = list(self.scenario.scripts())
         if len(aliases) < 2:
             return {}
         return {alias: f"[thread {alias} {zlib.crc32(self.id.encode()):08x}]" for alias in aliases}
 
     def line_of(self, *loc: str | int) -> int:
-        """Return the line of a part of the file."""
+        """Return the line number of a part of the file, given by its path."""
         return self.document.place(loc)[0]
 
     @property
@@ -98,9 +95,9 @@ class Loaded:
 
 
 def load_scenario(path: Path | str) -> Scenario:
-    """Load the scenario in a file, for its model's side alone. Raises `ScenarioError`.
+    """Load a scenario whose client's side is not played. Raises `ScenarioError` for a mistake.
 
-    The client's side may be missing, and has no filler texts here.
+    The client's side may be missing, and its filler texts are not made.
     """
     return load(Path(path), clientless=True, client_texts=False).scenario
 
@@ -115,13 +112,13 @@ def load(
     clientless: bool = False,
     client_texts: bool = True,
 ) -> Loaded:
-    """Load and check one file. Its id is relative to `root`, or to the folder of its kind.
+    """Load and check one file. Its id is relative to `root`, or to the root of the file.
 
     The path may be that of a family's row, which is not a file: the scenario then has the path of
     its family, and places there. `rules` and `capabilities` are the names that `covers` and `needs`
-    may hold, `lexicon` has the words of the protocol; None leaves them unchecked. A file without
+    may hold, `lexicon` has the protocol's names; None leaves them unchecked. A file without
     `client` is rejected unless the caller does not play that side (`clientless`); without
-    `client_texts` that side has no filler texts. Raises `ScenarioError`.
+    `client_texts` that side has no filler texts. Raises `ScenarioError` for a mistake.
     """
     identity, row = scenario_id(path, root), row_of_path(path)
     if not is_utf8(identity):
@@ -155,7 +152,7 @@ def load_all(
     lexicon: Lexicon | None = None,
     clientless: bool = False,
 ) -> Iterator[Loaded | ScenarioError]:
-    """Yield each file's scenario, or its error; two with one id are an error too.
+    """Yield each file's scenario, or its error; a second file with the same id is an error.
 
     A mistake that several rows of a family share is yielded once.
     """
@@ -197,14 +194,14 @@ def check_id(loaded: Loaded, paths_by_id: dict[str, Path]) -> None:
 
 
 def load_text(text: str, *, name: str = "scenario", lexicon: Lexicon | None = None) -> Loaded:
-    """Load a scenario from a text, for tests and tools."""
+    """Load a scenario from a text, for tests and tools. Raises `ScenarioError` for a mistake."""
     return _require_client(
         _check_document(parse(text.encode(), name), Path(name), name, None, None, lexicon)
     )
 
 
 def _require_client(loaded: Loaded) -> Loaded:
-    """Return the scenario, if it has a client's side. Raises `ScenarioError`."""
+    """Return the scenario. Raises `ScenarioError` if it has no client's side."""
     if loaded.scenario.is_clientless:
         document = loaded.document
         message = (
@@ -216,10 +213,10 @@ def _require_client(loaded: Loaded) -> Loaded:
 
 
 def find_scenarios(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
-    """Return all scenario files below the paths, as (root, file), sorted and without repetition.
+    """Return all scenario files below the paths, as (root, file), without duplicates.
 
-    The root is the folder that the file's id is relative to, whatever path led to it. A family
-    yields the paths of its rows, in the order of its table.
+    Files of a folder are sorted. The root is the folder that the file's id is relative to, whatever
+    path led to it. A family yields the paths of its rows, in the order of its table.
     """
     paths_found: dict[Path, None] = {}
     for path in paths:
@@ -278,7 +275,7 @@ def _check_scenario(
     lexicon: Lexicon | None,
     mistakes: Mistakes,
 ) -> None:
-    """Add the mistakes in names and words of a file whose form is right."""
+    """Add mistakes that only show in a scenario of valid types."""
     NameChecker(scenario, mistakes).check()
     problem = find_unplayable(scenario) or find_fault_mistake(
         scenario.faults, scenario.surfaces, bool(scenario.race_actions)
@@ -314,5 +311,5 @@ def _check_copied_files(scenario: Scenario, path: Path, mistakes: Mistakes) -> N
 
 
 def fill_in_filler(document: Document, path: Path, identity: str) -> Any:
-    """Return the value of a file, with its `{fake: kind}` replaced. Raises `ScenarioError`."""
+    """Return a document's value with fillers filled in. Raises `ScenarioError` for a wrong one."""
     return Filling(document, path, identity).filled_value()

@@ -1,6 +1,6 @@
-"""A scenario of a wrong form as it was meant, to find the mistakes that the form hides.
+"""Guesses at the scenario that an invalid file means, to find further mistakes in it.
 
-It is never played: only the names and words in it are checked.
+It is never played: only the names in it are checked.
 """
 
 from copy import deepcopy
@@ -19,9 +19,9 @@ _MISSING = object()
 
 
 def mended_scenario(value: Any, error: ValidationError) -> Scenario | None:
-    """Return the scenario with misspelt keys replaced and other wrong members left out.
+    """Return the scenario with misspelt keys corrected and other invalid members left out.
 
-    None if that is not enough.
+    None if it is still invalid after a few attempts.
     """
     value = deepcopy(value)
     for _ in range(_ROUNDS):
@@ -35,10 +35,10 @@ def mended_scenario(value: Any, error: ValidationError) -> Scenario | None:
 
 
 def _mend(value: Any, detail: ErrorDetails) -> None:
-    """Rename a misspelt key, or leave a wrong member out; elements of lists keep their places."""
+    """Rename a misspelt key or delete an invalid member, in place; list elements stay."""
     holder, last = None, None
     for step in detail["loc"]:
-        # A validator adds names of alternatives, which are no keys of the file.
+        # The validator's path has names of alternatives that are not keys of the file.
         inner = _child(value, step)
         if inner is not _MISSING:
             holder, last, value = value, step, inner

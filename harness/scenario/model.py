@@ -1,7 +1,7 @@
-"""The pydantic models of a scenario in YAML.
+"""Pydantic models of a scenario file.
 
-The model's side is `harness.model.script`, the client's `client_steps`; errors with line and
-column are the loader's.
+Those of the model's side are in `harness.model.script`, of the client's in `client_steps`; the
+loader adds line and column to errors.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Settings(Strict):
     model: str | None = None
 
 
-# The lexicon checks the protocol's types; a server may have others.
+# The lexicon checks item types; `extensions` may name a server's own.
 ItemType = Annotated[str, protocol_word("item type")]
 
 
@@ -212,18 +212,18 @@ class Scenario(Strict):
 
     @property
     def race_actions(self) -> tuple[Action, ...]:
-        """Return the actions that are placed at every position of its turn, in a fixed order."""
+        """Return the actions to place at every position of its turn, in a fixed order."""
         return tuple(action for action in ACTIONS if self.races == "all" or action in self.races)
 
     @property
     def starts_turns(self) -> bool:
-        """Return whether it starts a turn or a review, and so calls the model."""
+        """Return whether it starts a turn or a review, which calls the model."""
         return any(turn_alias_of(step) for step in self.steps)
 
     def scripts(self) -> dict[str, Script]:
         """Return thread alias -> script, in the order in which the threads are started.
 
-        Without a client's side that is the order in which the file has them.
+        Without a client's side, in the order of the file.
         """
         started_threads = [alias for alias in map(thread_alias_of, self.steps) if alias]
         if isinstance(self.model, dict):
@@ -233,21 +233,21 @@ class Scenario(Strict):
 
     @property
     def needs_fresh_server(self) -> bool:
-        """Return whether it needs a server process that is not shared with other scenarios.
+        """Return whether it needs a server process of its own.
 
-        It asks for one, it has faults, its own MCP servers or another client name, or its steps
-        leave a process that cannot be reused.
+        That is so if it asks for one, has faults, MCP servers or another client name, or if its
+        steps leave a process that cannot be reused.
         """
         has_own_setup = bool(self.faults) or bool(self.mcp) or self.client_name is not None
         return self.server == "fresh" or has_own_setup or spoils_process(self.steps)
 
     @property
     def has_several_clients(self) -> bool:
-        """Return whether it opens further connections."""
+        """Return whether a step opens a further connection."""
         return any(isinstance(step, ConnectStep) for step in self.steps)
 
     def model_entries(self) -> Iterator[tuple[tuple[str | int, ...], Delta | Part]]:
-        """Yield every part of the model's side, and every entry of one, with its path."""
+        """Yield every part of the model's side, and every entry of a part, with its path."""
         sides: list[tuple[tuple[str, ...], list[ModelStep]]]
         if isinstance(self.model, dict):
             sides = [(("model", alias), script) for alias, script in self.model.items()]
@@ -259,7 +259,7 @@ class Scenario(Strict):
                     yield (*path, index, *loc), entry
 
     def expected_turns(self) -> list[str]:
-        """Return the names of turns in `expect`, in their order there."""
+        """Return the turn aliases in `expect`, in order, without duplicates."""
         outcomes = [self.expect, *self.expect.any_of]
         return list(
             dict.fromkeys(
@@ -268,16 +268,16 @@ class Scenario(Strict):
         )
 
     def opened_gates(self) -> list[str]:
-        """Return the gates that the client's side opens."""
+        """Return the gates that client steps open."""
         return [step.open for step in self.steps if isinstance(step, OpenStep)]
 
     def awaited_gates(self) -> list[str]:
-        """Return the gates that the client's side waits for."""
+        """Return the gates that client steps wait for."""
         waits = (step.wait for step in self.steps if isinstance(step, WaitStep))
         return [wait.gate for wait in waits if wait.gate is not None]
 
     def held_gates(self) -> list[str]:
-        """Return the gates at which the model's side holds."""
+        """Return the gates at which the model holds."""
         return [
             gate for script in self.scripts().values() for step in script for gate in step.gates()
         ]

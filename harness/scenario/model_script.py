@@ -1,4 +1,4 @@
-"""The model's side of a file alone: of a scenario, or of a file that holds nothing else."""
+"""The model's side of a scenario, or of a file that has only this side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from harness.scenario.model import ModelSide, Scenario
 from harness.scenario.scenario_names import named_files
 from harness.scenario.yaml12 import Document, ScenarioError, parse_file
 
-# Parts of a scenario beside its model that change a server's behaviour, and their descriptions.
+# Members that change a server's behaviour but not its model, and their descriptions.
 _IGNORED_PARTS = {
     "settings": "its settings",
     "workspace": "its files",
@@ -27,7 +27,7 @@ _IGNORED_PARTS = {
 
 
 class ModelFile(Strict):
-    """A file with the model's side alone: `model:` as in a scenario, and perhaps a `title:`."""
+    """A file with only the model's side: `model:` as in a scenario, and perhaps a `title:`."""
 
     title: str = Field(default="", max_length=200)
     strict_model: bool = False
@@ -36,10 +36,10 @@ class ModelFile(Strict):
 
 @dataclass(frozen=True, slots=True)
 class ModelScript:
-    """The model's side of one file: a script for each thread, by its alias.
+    """The model's side of one file: thread alias -> script.
 
-    `name` is the scenario's id, or the file's name. `ignored_parts` are other parts of the scenario
-    that a server would need, and that a model alone does not set up.
+    `name` is the scenario's id, or the file's name. `ignored_parts` describes members of the
+    scenario that a model alone does not set up.
     """
 
     name: str
@@ -51,15 +51,15 @@ class ModelScript:
     ignored_parts: tuple[str, ...] = ()
 
     def line_of(self, alias: str, step: int) -> int:
-        """Return the line of a step in the file."""
+        """Return the line number of a step in the file."""
         path = ("model", alias, step) if self.by_thread else ("model", step)
         return self.document.place(path)[0]
 
 
 def load_model_script(word: str) -> ModelScript:
-    """Return the model's side of a file, or of a scenario by its id.
+    """Return the model's side of a file, or of the scenario with that id.
 
-    Raises `UsageError`: no such file, a mistake in it, or no step.
+    Raises `UsageError` if there is no such file, or it has a mistake or no model step.
     """
     path = _file_of_word(word)
     script = _script_of_model_file(path) or _script_of_scenario(path)
@@ -78,7 +78,7 @@ def _file_of_word(word: str) -> Path:
 
 
 def _script_of_model_file(path: Path) -> ModelScript | None:
-    """Return the script of a file with the model's side alone; None for a scenario."""
+    """Return the script of a file with only the model's side; None for a scenario."""
     if not path.is_file() or path.name.endswith(FAMILY):
         return None
     document = parse_file(path)

@@ -1,6 +1,6 @@
-"""Checks beyond the types of a scenario: names exist before they are used, gates are held.
+"""Checks of the names in a scenario: defined before use, unique, and gates are held.
 
-Fields are recognised by their names (`thread`, `turn`, `as`, `on`, and those that may hold
+Fields are recognized by their names (`thread`, `turn`, `as`, `on`, and those that may hold
 references), so a new step is checked without a change here.
 """
 
@@ -47,7 +47,7 @@ _REASON_NONE_EXISTS = {
 
 
 class NameChecker:
-    """The names that exist as the steps are played; `check` adds to the mistakes."""
+    """Names defined so far while walking the steps; mistakes are added to `mistakes`."""
 
     def __init__(self, scenario: Scenario, mistakes: Mistakes) -> None:
         self._scenario = scenario
@@ -56,13 +56,13 @@ class NameChecker:
         self._turns: set[str] = set()
         self._values: set[str] = set()
         self._unanswered_requests: set[str] = set()
-        # What each alias names first, in words.
+        # The kind that each alias was first used for, in words.
         self._kinds: dict[str, str] = {}
         self._connections: set[str] = {MAIN_CONNECTION}
         self._gates = {*scenario.held_gates(), *scenario.workspace.pipes}
 
     def check(self) -> None:
-        """Walk over both sides and the expectations."""
+        """Check the names of both sides and of the expectations."""
         for side in ("setup", "client"):
             for index, step in enumerate(getattr(self._scenario, side)):
                 self._check_step((side, index), step)
@@ -80,7 +80,7 @@ class NameChecker:
             for index, outcome in enumerate(self._scenario.expect.any_of)
         ]
         if clientless:
-            # No step names them: the first name is the first turn, and so on.
+            # No step defines turns here: the expected aliases stand for the turns in order.
             self._turns.update(self._scenario.expected_turns())
         for loc, outcome in outcomes:
             for alias, accepted in outcome.turns.items():
@@ -111,7 +111,7 @@ class NameChecker:
                 self._check_known("model step", name, names, (*loc, "expect", key))
 
     def _check_modes(self) -> None:
-        """Check that each mode is that of a file of the workspace, which is not a link."""
+        """Check that each mode belongs to a workspace file that is not a link."""
         files = self._scenario.workspace.files
         for name in self._scenario.workspace.modes:
             if name not in files or isinstance(files[name], LinkedFile):
@@ -122,7 +122,7 @@ class NameChecker:
                 )
 
     def _check_pipes(self) -> None:
-        """Check that each pipe is one gate, used in one direction only."""
+        """Check that each pipe has a name of its own and is used in one direction only."""
         pipes, scenario = self._scenario.workspace.pipes, self._scenario
         held, opened, awaited = map(
             set, (scenario.held_gates(), scenario.opened_gates(), scenario.awaited_gates())
@@ -143,7 +143,7 @@ class NameChecker:
                 )
 
     def _check_races(self) -> None:
-        """Check that a raced scenario has one turn, whose positions the file determines."""
+        """Check that a raced scenario has one turn and a known set of positions in it."""
         if not self._scenario.race_actions:
             return
         try:
@@ -177,7 +177,7 @@ class NameChecker:
             self._add_name_of_step((*loc, key), step, getattr(body, "alias", None))
 
     def _check_used_names(self, loc: Loc, body: BaseModel) -> None:
-        """Check that the names that a step uses exist."""
+        """Check that the names and references that a step uses are defined."""
         fields: list[tuple[str, str, Collection[str]]] = [
             ("on", "connection", self._connections),
             ("thread", "thread", self._threads),
@@ -195,7 +195,7 @@ class NameChecker:
                 self._check_known("value", alias, self._values, place)
 
     def _add_name_of_step(self, loc: Loc, step: Any, alias: str | None) -> None:
-        """Add the name that a step gives."""
+        """Define the alias that a step gives; it may not be taken."""
         if alias is None:
             return
         is_open = isinstance(step, RequestStep) and not step.request.wait
@@ -204,7 +204,7 @@ class NameChecker:
             kind, names = "a thread", self._threads
         elif turn_alias_of(step) is not None:
             kind, names = "a turn", self._turns
-        # One alias has one value: that of a thread cannot be a turn's too.
+        # An alias has one kind: one of a thread cannot name a turn.
         other_kind = self._kinds.get(alias, kind)
         if other_kind != kind:
             message = f"the alias {alias!r} is taken already, by {other_kind}; choose another name"

@@ -1,8 +1,8 @@
-"""Fills the named parts of a family into its template.
+"""Replacement of the named parts of a family's template.
 
-A text that is only `<name>` is replaced by the part, whatever its type; a part that is a list
-replaces that element of a list. Within a longer text the part must be a text, a number, true or
-false. `<<name>` is the text `<name>`.
+A text that is only `<name>` is replaced by the part, of any type; a part that is a list replaces
+that element of a list by its own elements. Within a longer text the part must be a text, a number,
+true or false. `<<name>` is the text `<name>`.
 """
 
 import re
@@ -15,7 +15,7 @@ from harness.scenario.yaml12 import Document, Loc, ScenarioError
 from harness.trace.nearest import unknown_name
 
 _PART = re.compile(r"(<?)<([A-Za-z][A-Za-z0-9_-]*)>")
-# More than any scenario needs: parts that hold parts can grow beyond all bounds.
+# More than any scenario needs; nested parts can grow exponentially.
 MAX_VALUES = 20_000
 
 
@@ -35,7 +35,7 @@ class Parts:
 
 
 def part_names_in(value: Any) -> Iterator[str]:
-    """Yield the parts that a value uses, keys of mappings included."""
+    """Yield the part names that a value uses, also in keys of mappings."""
     if isinstance(value, str):
         yield from (match[2] for match in _PART.finditer(value) if not match[1])
     elif isinstance(value, list):
@@ -48,7 +48,7 @@ def part_names_in(value: Any) -> Iterator[str]:
 
 
 def fill_parts(value: Any, loc: Loc, parts: Parts, document: Document, path: Path) -> Document:
-    """Return a value of the file with all parts in their places. Raises `ScenarioError`."""
+    """Return the template with all parts replaced. Raises `ScenarioError` for a wrong part."""
     filler = _PartFiller(parts, document, path)
     result = Document()
     result.value = filler.fill(value, loc, (), result, ())
@@ -65,8 +65,9 @@ class _PartFiller:
     def fill(
         self, value: Any, loc: Loc, target: Loc, result: Document, within: tuple[str, ...]
     ) -> Any:
-        """Fill a value at `loc` of the file, for the path `target`; `within` are the parts that
-        led here.
+        """Return the value at `loc` of the file, filled, and record its place under `target`.
+
+        `within` are the names of the parts that enclose the value.
         """
         self._values_left -= 1
         if self._values_left < 0:
@@ -92,7 +93,7 @@ class _PartFiller:
     def _elements(
         self, value: list[Any], loc: Loc, within: tuple[str, ...]
     ) -> Iterator[tuple[Any, Loc, tuple[str, ...]]]:
-        """Yield the elements of a list, those of parts that are lists in their places."""
+        """Yield a list's elements; a part that is a list yields its own elements."""
         for index, item in enumerate(value):
             resolved, item_loc, item_parts = self._resolve(item, (*loc, index), within)
             if isinstance(resolved, list) and item_parts != within:
@@ -103,7 +104,7 @@ class _PartFiller:
     def _resolve(
         self, value: Any, loc: Loc, within: tuple[str, ...]
     ) -> tuple[Any, Loc, tuple[str, ...]]:
-        """Return the value behind a name, its place, and the parts that led there."""
+        """Return the value of a `<name>` (else `value`), its place and its enclosing parts."""
         while isinstance(value, str):
             match = _PART.fullmatch(value)
             if match is None or match[1]:

@@ -22,14 +22,14 @@ def members(value: Any) -> dict[str, Any]:
 
 
 def value_at(value: Any, dotted: str) -> Any:
-    """Return the value at a dotted path, `MISSING` if a step leads nowhere."""
+    """Return the value at a dotted path, `MISSING` if the path does not exist."""
     for step in dotted.split("."):
         value = members(value).get(step, MISSING)
     return value
 
 
 def has_values(value: Any, expected: dict[str, Any]) -> bool:
-    """Return whether dotted paths in a value have these values."""
+    """Return whether each dotted path in `value` has its expected value."""
     return not _differing_paths(value, expected)
 
 
@@ -46,10 +46,10 @@ def describe_nearest(
     within: Loc = (),
     fate_of_match: str = "was taken by an earlier step",
 ) -> str:
-    """Return how many messages came, and where the last of the nearest differs, by JSON path.
+    """Return how many messages came and where the most similar one differs; "" if none came.
 
     `within` is the path from the message to the values, `fate_of_match` the reason why a matching
-    one did not count. "" if none came.
+    one did not count.
     """
     if not values:
         return ""
@@ -58,7 +58,7 @@ def describe_nearest(
     if not fewest:
         return f"{len(values)} came, and what fits {fate_of_match}"
     index = max(index for index, paths in enumerate(differing) if len(paths) == fewest)
-    # For any element, show the whole list.
+    # For `*`, show the whole list.
     path = differing[index][0].partition(".*")[0]
     place = show_path((*within, *_json_path(values[index], path)))
     actual = literal(value_at(values[index], path))
@@ -67,7 +67,7 @@ def describe_nearest(
 
 
 def nest_paths(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the value that dotted paths describe, with numbers as members of objects."""
+    """Return the nested object that dotted paths describe; numbers become keys, not indexes."""
     result: dict[str, Any] = {}
     for dotted, value in values.items():
         *steps, last = dotted.split(".")
@@ -80,7 +80,7 @@ def nest_paths(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def numbers_as_lists(value: Any, loc: Loc = ()) -> tuple[Any, dict[Loc, Loc]]:
-    """Return the value with lists for members that are all numbers, and the old path of each path.
+    """Return the value with lists for objects of numeric keys, and new path -> old path.
 
     The lists are as short as possible: `content.3` alone makes one element.
     """
@@ -100,7 +100,7 @@ def numbers_as_lists(value: Any, loc: Loc = ()) -> tuple[Any, dict[Loc, Loc]]:
 
 
 def _differing_paths(value: Any, expected: dict[str, Any]) -> list[str]:
-    """Return the paths whose values are not as they should be."""
+    """Return the paths at which no value is the expected one."""
     return [
         path
         for path, value_expected in expected.items()
@@ -109,7 +109,7 @@ def _differing_paths(value: Any, expected: dict[str, Any]) -> list[str]:
 
 
 def _values_at(value: Any, dotted: str) -> list[Any]:
-    """Return the values at a dotted path; with `*`, those in each element."""
+    """Return the values at a dotted path; with `*`, those in each element of the list."""
     values = [value]
     for step in dotted.split("."):
         if step == "*":

@@ -1,4 +1,4 @@
-"""Bounds that count silence: a server that still reports about a turn is slow, not silent."""
+"""Timeouts that count silence: a server that still reports about a turn is slow, not silent."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from harness.trace.recorder import Recorder
 MAX_BOUNDS_PER_WAIT: Final = 6
 """A wait takes at most this multiple of its bound, however much the server sends.
 
-A step may take as long as its scenario: it is the number of pieces that makes it long.
+For a step it is a multiple of the scenario's bound, since one step may stand for many messages.
 """
-# The deadline moves only if that gains this part of the bound: there are thousands of messages.
+# The deadline is not moved for less than this part of the bound: messages come in thousands.
 _MIN_EXTENSION_OF_BOUND: Final = 0.05
 
 
 class Patience:
-    """One wait of at most `bound` seconds of silence about turns, on all of a trace's connections.
+    """One wait of at most `bound` seconds of silence about turns, on all connections of a trace.
 
     `longest` is the bound of the whole wait, in seconds. `seconds` is the bound that was hit: the
     silence, or the whole wait if messages kept coming.
@@ -36,7 +36,7 @@ class Patience:
 
     @property
     def deadline(self) -> float:
-        """Return when the wait ends if nothing more comes, on the clock of `anyio.current_time`."""
+        """Return when the wait ends if nothing comes, on the clock of `anyio.current_time`."""
         return self._scope.deadline
 
     @contextmanager
@@ -63,7 +63,7 @@ class Patience:
 
 
 def is_about_a_turn(frame: Frame) -> bool:
-    """Return whether a message of the server shows that a turn is going on."""
+    """Return whether a frame is a server notification that names a turn."""
     if not frame.from_target or frame.kind is not Kind.NOTIFICATION:
         return False
     params = frame.params

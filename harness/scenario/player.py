@@ -1,4 +1,4 @@
-"""Plays a scenario's client side against a connected server, step by step. It never judges."""
+"""Player of a scenario's client side, step by step, on a connected server. It never judges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,10 +39,10 @@ STEP_ERRORS = (StepFailed, TargetGone, TimeoutError)
 
 @dataclass(frozen=True, slots=True)
 class StepFailure:
-    """A step that could not be done.
+    """A step that failed.
 
-    `capability` is what the target lacks, "" for none; `wait_target` is the target of a step that
-    timed out.
+    `capability` is the one that the target lacks, "" for none; `wait_target` describes what a step
+    that timed out waited for.
     """
 
     kind: FailureKind
@@ -54,7 +54,7 @@ class StepFailure:
 
     @classmethod
     def from_exception(cls, error: Exception, step: str, line: int = 1) -> "StepFailure":
-        """Return the failure of an exception in `STEP_ERRORS`."""
+        """Return the failure for an exception that is one of `STEP_ERRORS`."""
         match error:
             case StepFailed():
                 return cls(error.kind, step, line, str(error), error.capability)
@@ -65,7 +65,7 @@ class StepFailure:
 
 
 class Player:
-    """Plays one scenario: `play` plays all of it, `step` one step at a time.
+    """Player of one scenario: `play` plays all of it, `step` one step at a time.
 
     Single steps are played within `async with player:`, since a step may start a task that runs
     beside later ones (a standing answer). The block is entered and left in one task; the steps may
@@ -73,9 +73,9 @@ class Player:
     one that failed, which `failure` then holds.
 
     `thread_params` go into every `thread/start`, `turn_params` into every `turn/start`;
-    `placeholders` maps `{name}` in sent values to texts. `markers` maps a thread's alias to a nonce
-    before its first input, which identifies its model calls. `connections` are the scenario's;
-    without them there is one.
+    `placeholders` maps `{name}` in sent values to texts. `markers` maps a thread's alias to a
+    unique text before its first input, which identifies its model calls. Without `connections` the
+    scenario has only that of `peer`.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Player:
             self._end_setup()
         if error is not None and not isinstance(error, Exception):
             return await tasks.__aexit__(kind, error, traceback)
-        # Passed through the task group the exception would come out as one of a group.
+        # Otherwise the task group would wrap the exception in an exception group.
         tasks.cancel_scope.cancel()
         await tasks.__aexit__(None, None, None)
         return None
@@ -207,7 +207,11 @@ class Player:
         return StepFailure(FailureKind.TIMEOUT, name, line, message, wait_target=awaited)
 
     async def _play(self, step: ClientStep) -> None:
-        """Play one step, and cancel it when the model's side cannot follow its script."""
+        """Play one step, cancelled if the model cannot continue its script.
+
+        Raises `StepFailed` or `TargetGone` if it fails, or if the target offered no tool for the
+        script.
+        """
         context, failure = self._context, None
         with anyio.CancelScope() as self._current:
             if context.model.is_stuck.is_set():
@@ -222,19 +226,19 @@ class Player:
             raise failure
 
     async def _watch_model(self) -> None:
-        """Cancel the current step when the model's side cannot follow its script."""
+        """Cancel the current step when the model cannot continue its script."""
         await self._context.model.is_stuck.wait()
         self._current.cancel()
 
     def _bound_of(self, step: ClientStep) -> float:
-        """Return seconds; a restart is a stop, which may need three signals, and a start."""
+        """Return a step's bound in seconds; a restart may need three stop signals and a start."""
         if isinstance(step, RestartStep | AgainStep):
             return self._bounds.start + 3 * self._bounds.stop
         return self._bounds.step
 
 
 def tool_not_offered(unfit: MissingTool) -> StepFailed:
-    """Return the error of a script that needs a tool which the target did not offer."""
+    """Return the error for a script that needs a tool which the target did not offer."""
     names = ", ".join(map(str, unfit.offered_tools)) or "none"
     if unfit.lacks:
         message = f"the model's side wanted a {unfit.lacks} for a command; no tool takes that wish"

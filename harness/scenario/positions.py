@@ -1,4 +1,4 @@
-"""Positions of an action in a turn, by their meaning, from the scenario file alone.
+"""Positions of an action in a turn, derived from the scenario file alone.
 
 A position is settled if the server cannot continue by itself: the model's stream is held right
 there, or the server waits for our answer. At any other position the server is running towards the
@@ -26,12 +26,12 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One thing to be seen, the `nth` of its kind in the turn.
+    """One observable event of a turn, the `nth` of its kind.
 
     `gate`: the model's stream at the gate. `pipe`: a command that has written into the pipe of that
-    name (in `method`). `message`: a notification or request of that `method`.
-    `started`, `completed`: an item of that `method` (its type here). `model-end`: the end of the
-    model's nth answer. `turn-end`: the turn's own.
+    name (in `method`). `message`: a notification or request of that `method`. `started`,
+    `completed`: an item whose type is in `method`. `model-end`: the end of the model's nth reply.
+    `turn-end`: the turn's own.
     """
 
     kind: Literal["gate", "pipe", "message", "started", "completed", "model-end", "turn-end"]
@@ -44,8 +44,8 @@ class Position:
     """A place in a turn.
 
     `hold` is the path of the script's element before which the model's stream is held, None if it
-    is not; `pipe` is the pipe at which a command is held; `answers` is the number of the server's
-    questions that are answered before.
+    is not; `pipe` is the pipe at which a command is held; `answers` is the number of server
+    requests answered before.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Position:
 
     @property
     def is_before_end(self) -> bool:
-        """Return whether a turn that has ended can no longer reach it."""
+        """Return whether the position can no longer be reached once the turn has ended."""
         return self.name not in (DONE, COMPLETED)
 
     @property
@@ -73,7 +73,7 @@ class Position:
 
 _GATE = Sight("gate")
 
-# Part of the model's reply -> the item that it becomes, and the question that it may raise.
+# Part of the model's reply -> type of its item, and the server request that it may cause.
 _TOOLS = {
     "run": ("commandExecution", "item/commandExecution/requestApproval"),
     "patch": ("fileChange", "item/fileChange/requestApproval"),
@@ -99,13 +99,13 @@ def raced_turn(scenario: Scenario) -> StartTurnStep:
 
 
 def answers_of(scenario: Scenario) -> list[AnswerStep]:
-    """Return the client's answers to questions of the server, in order."""
+    """Return the client's answers to single server requests, in order; no standing ones."""
     steps: list[ClientStep] = scenario.client
     return [step for step in steps if isinstance(step, AnswerStep) and not step.answer.standing]
 
 
 def positions(scenario: Scenario) -> list[Position]:
-    """Return every position of a scenario's turn. Raises `ValueError` as `raced_turn` does."""
+    """Return every position of a scenario's turn, in order. Raises like `raced_turn`."""
     raced_turn(scenario)
     script = unroll_script(scenario)
     pipes = opened_pipes(scenario), awaited_pipes(scenario)
@@ -113,20 +113,20 @@ def positions(scenario: Scenario) -> list[Position]:
 
 
 def opened_pipes(scenario: Scenario) -> list[str]:
-    """Return the pipes from which commands read what the client's side opens."""
+    """Return the pipes that commands read from and the client's side opens."""
     return [pipe for pipe in scenario.workspace.pipes if pipe in scenario.opened_gates()]
 
 
 def awaited_pipes(scenario: Scenario) -> list[str]:
-    """Return the pipes into which commands write, and for which the client's side waits."""
+    """Return the pipes that commands write to and the client's side waits for."""
     return [pipe for pipe in scenario.workspace.pipes if pipe in scenario.awaited_gates()]
 
 
 def unroll_script(scenario: Scenario) -> Script:
     """Return the model's side as a race plays it.
 
-    One step per call (`times` written out), every block a list of deltas, no gate and no
-    expectation of the file's own: both belong to the play that the file describes.
+    It has one step per call (`times` written out), every block as a list of deltas, and none of the
+    file's gates and expectations. Raises `ValueError` if several threads have scripts.
     """
     if isinstance(scenario.model, dict):
         raise ValueError("races need the model's side of one thread, a list")
@@ -134,7 +134,7 @@ def unroll_script(scenario: Scenario) -> Script:
 
 
 def insert_gate(script: Script, path: Path | None) -> Script:
-    """Return the script with the race's gate before the element at the path."""
+    """Return the script with the race's gate before the element at `path`; unchanged if None."""
     if path is None:
         return script
     step, *rest = path
@@ -166,7 +166,7 @@ def _as_plain_data(step: ModelStep) -> dict[str, Any]:
 
 
 def _plain_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part, as plain data, whose blocks are lists without gates, played once."""
+    """Return a part, as plain data, with blocks as lists, without gates and repetitions."""
     key = next(iter(part))
     match key:
         case "message" | "plan_item":
@@ -198,7 +198,7 @@ def _without_times(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 class _PositionWalk:
-    """Walks over the script, call by call, and counts items and messages."""
+    """Walk over the script, call by call, that counts items and messages."""
 
     def __init__(
         self,
@@ -219,8 +219,8 @@ class _PositionWalk:
     def positions(self) -> Iterator[Position]:
         """Yield all positions, in order.
 
-        The answer cancel ends the turn: the server may call the model once more or not, so there
-        are no positions of the model after it.
+        After the decision `cancel` servers may or may not call the model again, so no position of
+        the model follows it.
         """
         first = self._next_hold(0)
         yield Position(SENT, hold=first)
@@ -240,7 +240,7 @@ class _PositionWalk:
         yield Position(COMPLETED, (Sight("turn-end"),), is_settled=True, answers=self._answers)
 
     def _next_hold(self, number: int) -> Path | None:
-        """Return the path of the next answer that can be held: a failing one cannot."""
+        """Return the path of the next reply, None without one: a failing call cannot be held."""
         for index in range(number, len(self._script)):
             if self._script[index].reply is not None:
                 return (index, "reply", 0)
@@ -251,11 +251,11 @@ class _PositionWalk:
         return self._counts[kind]
 
     def _held_position(self, name: str, path: Path, *sights: Sight) -> Position:
-        """Return a position at which the stream itself is held."""
+        """Return a settled position at which the model's stream is held."""
         return Position(name, (_GATE, *sights), is_settled=True, hold=path, answers=self._answers)
 
     def _retry_positions(self, number: int) -> Iterator[Position]:
-        """Yield the retry that a server announces if another answer follows a failed one."""
+        """Yield the position of the retry that a server announces after a failed call, if any."""
         if number + 1 < len(self._script):
             nth = self._count("retry")
             sight = Sight("message", "error", nth)
@@ -278,7 +278,7 @@ class _PositionWalk:
                 yield from self._tool_positions(number, *_TOOLS[kind], command)
 
     def _stream_positions(self, number: int, step: ModelStep) -> Iterator[Position]:
-        """Yield the positions of items in the stream itself, up to its cut."""
+        """Yield the positions of items in the model's stream, up to its cut."""
         for index, part in enumerate(step.reply or []):
             path: Path = (number, "reply", index)
             match part:
@@ -287,7 +287,7 @@ class _PositionWalk:
                     blocks = [("item/agentMessage/delta", *block) for block in texts]
                     is_complete = yield from self._item_positions("agentMessage", path, blocks)
                 case PlanItem():
-                    # A server may keep the plan's own marks to itself: no delta is counted.
+                    # Servers may strip a plan's markup from its deltas, so these are not counted.
                     blocks = [("", (*path, "plan_item", "deltas"), part.plan_item.deltas)]
                     is_complete = yield from self._item_positions("plan", path, blocks)
                 case Reasoning():
@@ -304,7 +304,7 @@ class _PositionWalk:
     def _item_positions(
         self, kind: str, path: Path, blocks: list[tuple[str, Path, list[Delta]]]
     ) -> Generator[Position, None, bool]:
-        """Yield the positions of an item in the stream; return whether it is complete there."""
+        """Yield the positions of an item in the stream; return whether the stream completes it."""
         number, nth = self._count("item"), self._count(kind)
         start = blocks[0][1] if blocks else None
         after: Path = (*path[:-1], int(path[-1]) + 1)
@@ -325,7 +325,7 @@ class _PositionWalk:
     def _tool_positions(
         self, number: int, kind: str, question: str, command: str
     ) -> Iterator[Position]:
-        """Yield positions of an item that the server works on after the answer."""
+        """Yield the positions of an item for a tool that the server runs after the reply."""
         item, nth, hold = self._count("item"), self._count(kind), self._next_hold(number + 1)
 
         def unheld_position(name: str, *sights: Sight) -> Position:

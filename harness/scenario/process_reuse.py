@@ -1,4 +1,4 @@
-"""Steps of a scenario that leave no process for the next one."""
+"""Reuse of a server process for the next scenario."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ from harness.scenario.client_steps import (
 
 
 def spoils_process(steps: Iterable[ClientStep]) -> bool:
-    """Return whether no process can be given to the next scenario after these steps.
+    """Return whether the next scenario cannot use the process after these steps.
 
     A process that ended is replaced by a later restart over the same home. Further connections may
     come and go; the next scenario uses the first one, which must be open, read, and at the
@@ -55,7 +55,5 @@ def spoils_process(steps: Iterable[ClientStep]) -> bool:
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a path is in the scenario's own working folder, not in the home, which is
-    shared.
-    """
+    """Return whether a path is in the scenario's own workspace, not in the shared home."""
     return path.startswith("{cwd}/") and "/../" not in path

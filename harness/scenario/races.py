@@ -41,7 +41,7 @@ from harness.scenario.positions import (
 from harness.scenario.race_id import RaceId
 
 SPARE_MODEL_CALLS = 4
-"""Model calls beyond the script: for input that was added, a second turn, the turn afterwards."""
+"""Replies beyond the script: for steered input, a second turn, and the last turn."""
 
 # The capability that an action needs, beside those of the scenario.
 CAPABILITY_OF_ACTION: dict[Action, str] = {"steer": "steering", "attach": "history"}
@@ -63,7 +63,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class RacedScenario(Loaded):
-    """A derived scenario; its steps have the lines of the steps that they came from."""
+    """A scenario derived for one placement; `lines` has the file's line for each client step."""
 
     lines: tuple[int, ...] = ()
 
@@ -97,13 +97,13 @@ class Reach(Strict):
 
 
 class ReachStep(Strict):
-    """Come to the position."""
+    """Wait for the position."""
 
     reach: Reach
 
 
 class Act(Strict):
-    """Perform the action; with `turn_is_running` the turn certainly runs then."""
+    """Perform the action; `turn_is_running` and `turn_has_ended` are false if that is uncertain."""
 
     turn: str
     thread: str
@@ -119,7 +119,7 @@ class ActStep(Strict):
 
 
 class AgainStep(Strict):
-    """Start the killed server again over the same home; later plays may go on with it."""
+    """Start the killed server again over the same home."""
 
     again: Literal[True]
 
@@ -145,7 +145,8 @@ class SettleStep(Strict):
 def placements(scenario: Scenario, action: Action) -> list[Placement]:
     """Return every placement of an action in a scenario, in the order of the positions.
 
-    Actions that name the turn begin when its id is known; an answer, at the first question.
+    Interrupt and steer are placed from the position at which the turn's id is known, answers from
+    the first approval request.
     """
     candidates = positions(scenario)
     if action in ("interrupt", "steer"):
@@ -161,7 +162,7 @@ def derive_race(
 ) -> RacedScenario:
     """Return the scenario of one placement. Raises `ValueError` if it cannot be raced.
 
-    With `server_listens` the server outlives its client, which connects again.
+    With `server_listens` the server survives a disconnect, and the client connects again.
     """
     scenario, position = loaded.scenario, placement.position
     turn = raced_turn(scenario)
@@ -181,7 +182,7 @@ def derive_race(
         "server": "fresh"
         if _spoils_process(placement.action, listens=server_listens)
         else scenario.server,
-        # However many calls the action leads to, up to the last that the script has.
+        # The action may change the number of model calls; the script has enough of them.
         "expect": Expectations(
             any_of=[Outcome(model_calls=count) for count in range(len(script) + 1)]
         ),
@@ -196,10 +197,7 @@ def derive_race(
 
 
 def _spoils_process(action: Action, *, listens: bool) -> bool:
-    """Return whether the process cannot be reused by the next scenario.
-
-    It cannot if a connection ended or was added.
-    """
+    """Return whether the action ends or adds a connection, so the process cannot be reused."""
     return action == "disconnect" or (action == "attach" and listens)
 
 
@@ -226,7 +224,7 @@ def _race_steps(
     steps: list[Any] = [OpenStep(open=pipe) for pipe in pipes if pipe != position.pipe]
     steps += [begin, *answers[: position.answers]]
     steps += [ReachStep(reach=Reach(turn=body.alias, thread=body.thread, position=position))]
-    # A command's write is recorded only if a step waits for it; here it was already reached.
+    # A command's write is recorded only if a step waits for it; this wait ends at once.
     steps += [
         WaitStep(wait=Wait(gate=sight.method)) for sight in position.sights if sight.kind == "pipe"
     ]
@@ -248,7 +246,7 @@ def _race_steps(
 
 
 def _as_standing_answers(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
-    """Return the answers as standing ones, the first for each kind of question."""
+    """Return standing answers: for each server request method, the first of the answers."""
     first: dict[str, AnswerStep] = {}
     for step in answers:
         first.setdefault(step.answer.to, step)
@@ -259,7 +257,7 @@ def _as_standing_answers(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
 
 
 def _new_thread_steps(scenario: Scenario) -> list[Any]:
-    """Return steps that start a new thread and a turn, for a new server or a new connection."""
+    """Return steps that start a new thread and a turn, after a new server or connection."""
     starts = [step.start_thread for step in scenario.steps if isinstance(step, StartThreadStep)]
     params = starts[0].params if starts else {}
     thread = StartThreadStep(
@@ -269,7 +267,7 @@ def _new_thread_steps(scenario: Scenario) -> list[Any]:
 
 
 def _last_turn_steps(thread: str) -> list[Any]:
-    """Return steps of another turn of the thread, which plays the rest of the script."""
+    """Return steps for another turn of the thread, which uses the rest of the script."""
     start = {"thread": thread, "as": NEXT_TURN, "text": "And now something else."}
     return [
         StartTurnStep(start_turn=StartTurn.model_validate(start)),

@@ -1,7 +1,8 @@
-"""Paths of references, `$t.thread.id`: each is looked up in the message that its alias names.
+"""Checks of references such as `$t.thread.id` against the message that the alias names.
 
-Only what the text shows is known: a member beside it may be a server's own. It is wrong if it is a
-near miss, if its place holds no members, or if it is the thread of a turn or the reverse.
+Only members in the specification are known; others may be a server's own. A path is wrong if it has
+a near miss of a known name, goes into a value without members, or asks a turn for its thread or a
+thread for its turn.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,14 +31,14 @@ FindMistakes = Callable[[str, dict[str, Any], Loc, Side], list[Mistake]]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The messages, by their methods, of which one has the value of an alias."""
+    """Methods of the messages that can define an alias, and the part that it names."""
 
     methods: tuple[str, ...]
     side: Side
 
 
 def origin_of(step: ClientStep) -> Origin | None:
-    """Return where the alias of a step gets its value; None if the text does not show that."""
+    """Return the origin of the alias that a step defines; None if that is unknown."""
     match step:
         case StartThreadStep():
             return Origin(("thread/start",), "result")
@@ -66,7 +67,7 @@ def _awaited_methods(wait: Wait) -> Sequence[str]:
 
 
 class ReferenceChecker:
-    """The aliases of a file as its steps give them; `mistakes_in` looks up the paths."""
+    """Aliases that the steps so far define; `mistakes_in` checks paths against them."""
 
     def __init__(self, lexicon: Lexicon, find_mistakes: FindMistakes) -> None:
         self._lexicon = lexicon
@@ -74,13 +75,13 @@ class ReferenceChecker:
         self._origins: dict[str, Origin | None] = {}
 
     def add(self, step: ClientStep, body: Any) -> None:
-        """Note the alias that a step gives."""
+        """Record the alias that a step defines, if any; the first definition counts."""
         alias = getattr(body, "alias", None)
         if isinstance(alias, str):
             self._origins.setdefault(alias, origin_of(step))
 
     def mistakes_in(self, value: Any, own: frozenset[str]) -> list[tuple[Loc, str]]:
-        """Return the place and message of each wrong path; words in `own` may be members."""
+        """Return place and message of each wrong path; paths with a name in `own` are skipped."""
         found: list[tuple[Loc, str]] = []
         for place, alias, path in paths_of_references(value):
             origin = self._origins.get(alias)
@@ -92,7 +93,7 @@ class ReferenceChecker:
         return found
 
     def _mistake(self, method: str, side: Side, path: tuple[str, ...]) -> str:
-        """Return what is wrong with a path in a message, "" if nothing is."""
+        """Return a message if the path is wrong for a message of this method, else ""."""
         words = "the result" if side == "result" else "the params"
         known = self._lexicon.members(method, side)
         if known and path[0] in _SUBJECTS and path[0] not in known:

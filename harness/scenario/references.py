@@ -1,4 +1,4 @@
-"""References to values of earlier results in later messages: `$t.thread.id`.
+"""References in messages to values of earlier results: `$t.thread.id`.
 
 Only a whole text is a reference; a leading `$$` means `$`.
 """
@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"\$(?P<alias>[A-Za-z][A-Za-z0-9_-]*)(?P<path>(\.[A-Za-z
 
 
 class UnknownValue(HarnessError):
-    """A reference whose path does not exist in the result."""
+    """A reference to an unknown alias, or to a path that its value does not have."""
 
 
 def references(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
@@ -34,7 +34,7 @@ def paths_of_references(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str, t
 
 
 def resolve_references(value: Any, values: Mapping[str, Any]) -> Any:
-    """Return the value with every reference replaced. Raises `UnknownValue`."""
+    """Return a copy with references replaced. Raises `UnknownValue` for one without a value."""
     if isinstance(value, str):
         match = _REFERENCE.fullmatch(value)
         if match:

@@ -1,6 +1,6 @@
 """Names of scenarios as a user may write them: a path, an id as reports print it, a pattern.
 
-A file or folder of that name wins over an id.
+An existing file or folder wins over an id.
 """
 
 import fnmatch
@@ -46,8 +46,11 @@ def is_path(word: str) -> bool:
 
 
 def scenarios_by_name(word: str) -> NamedScenarios:
-    """Return the scenarios of an id, of a folder of ids (`turns/`), of a pattern (`turns/*`), or
-    of a race (`turns/plain-turn@interrupt@delta:2`). Raises `UsageError`.
+    """Return the scenarios that a word names.
+
+    It is an id, a folder of ids (`turns/`), a pattern (`turns/*`) or a race
+    (`turns/plain-turn@interrupt@delta:2`). Raises `UsageError` for an unknown name, and for a race
+    in several scenarios.
     """
     race = RaceId.parse(strip_relative_prefix(word))
     name, action = race.scenario, _ACTIONS.get(race.action)
@@ -62,9 +65,10 @@ def scenarios_by_name(word: str) -> NamedScenarios:
 
 
 def named_files(words: Sequence[str]) -> list[Path]:
-    """Return the files of all words, sorted below each folder and without repetition.
+    """Return the files that the words name, without duplicates.
 
-    Raises `UsageError`, also for a folder without a scenario.
+    Raises `UsageError` for an unknown name, a file with another suffix, and a folder without a
+    scenario.
     """
     files: dict[Path, Path] = {}
     for word in words:
@@ -74,7 +78,7 @@ def named_files(words: Sequence[str]) -> list[Path]:
 
 
 def wrong_suffix(path: Path) -> str:
-    """Return a message about a file that is not named like a scenario; "" if it is."""
+    """Return a message for an existing file without a scenario's suffix, else ""."""
     if not path.is_file() or path.name.endswith(SUFFIXES):
         return ""
     stem = path.name.removesuffix(path.suffix).removesuffix(".scenario")
@@ -90,7 +94,7 @@ def _files_of_path(word: str) -> list[Path]:
 
 
 def strip_relative_prefix(word: str) -> str:
-    """Return a word without the `../` that pytest adds below the project's folder."""
+    """Return a word without leading `./` and `../`: pytest adds them in other folders."""
     while word.startswith(("./", "../")):
         word = word.split("/", 1)[1]
     return word
@@ -121,7 +125,7 @@ def _find_files(name: str, word: str) -> list[Path]:
 
 
 def _own_scenarios(pattern: str) -> list[Path]:
-    """Return the user's own scenarios of a pattern: their files, or the families that make them."""
+    """Return the user's own scenarios that match a pattern, as files or rows of families."""
     if pattern.startswith("/"):
         return []
     folders = dict.fromkeys((Path.cwd(), _root_of_ids()))
@@ -151,7 +155,7 @@ def _own_ids() -> list[str]:
 
 
 def _own_files(suffix: str) -> Iterator[Path]:
-    """Yield the user's own files; hidden folders and those of packages are passed over."""
+    """Yield the user's own files with this suffix; hidden folders and node_modules are skipped."""
     for folder, subfolders, names in os.walk(_root_of_ids()):
         subfolders[:] = [
             name for name in subfolders if not name.startswith(".") and name != "node_modules"
@@ -160,7 +164,7 @@ def _own_files(suffix: str) -> Iterator[Path]:
 
 
 def _suggested_names(name: str, areas: Iterable[str]) -> list[str]:
-    """Return the names to suggest: without a slash, areas and last parts of ids too."""
+    """Return names to suggest: ids that end in `name`, else all, with areas if it has no slash."""
     ids = [*bundled_files(), *_own_ids()]
     last = [id_ for id_ in ids if id_.endswith(f"/{name}")]
     return last or ([*areas, BUNDLED_WORD, *ids] if "/" not in name else ids)

@@ -1,4 +1,4 @@
-"""A generated scenario as the text of a file, to read or to start a new one from."""
+"""Text of a scenario file for a generated scenario."""
 
 import re
 from typing import Any
@@ -13,18 +13,18 @@ _UNPRINTABLE = re.compile(r"[^ -~\n]")
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes texts that YAML 1.2 would read as another type; short collections on one line."""
+    """YAML dumper that indents lists and quotes texts that YAML 1.2 would read as another type."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         return super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Return True: a repeated value is written out, since the loader rejects anchors."""
+        """Return True: a repeated value is written again, since the loader rejects anchors."""
         return True
 
 
 def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    # YAML has no escape for half of a surrogate pair: it becomes the words of one.
+    # YAML cannot escape a lone surrogate: its Python escape is written as text.
     value = value.encode("utf-8", "backslashreplace").decode()
     style = "|" if value.count("\n") > 1 and value.endswith("\n") else None
     is_odd = not value.replace("\n", "").isprintable()
@@ -39,7 +39,7 @@ _Dumper.add_representer(str, _represent_text)  # pyright: ignore[reportUnknownMe
 def scenario_text(value: dict[str, Any], origin: str, *, short: bool = False) -> str:
     """Return the text of a file with this value; `origin` names its source in a comment.
 
-    With `short`, collections without inner collections are on one line, as people write them.
+    With `short`, collections without inner collections are on one line.
     """
     body: str = yaml.dump(
         value,
@@ -49,7 +49,7 @@ def scenario_text(value: dict[str, Any], origin: str, *, short: bool = False) ->
         width=_WIDTH,
         default_flow_style=None if short else False,
     )
-    # What is not printable stands in double quotes; YAML would leave bidirectional marks there.
+    # Texts with unprintable characters are quoted by now; the dumper leaves some unescaped.
     body = _UNPRINTABLE.sub(_escape, body)
     comment = visible_lines(f"# {origin}").split("\n")
     head = "\n".join(line if line.startswith("#") else f"# {line}" for line in comment)

@@ -1,8 +1,7 @@
-"""The JSON Schemas of scenario and family files, for editors: made from the models, so they cannot
-lag behind.
+"""JSON Schemas of scenario and family files, for editors, generated from the models.
 
-They are looser than the loader: what must be exactly one of several keys, and which names exist,
-only the loader knows.
+They are looser than the loader: only the loader knows which names exist, and which keys exclude
+each other.
 """
 
 import json
@@ -18,9 +17,9 @@ SCENARIO_SCHEMA_ID = "scenario.schema.json"
 FAMILY_SCHEMA_ID = "family.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
-# Keys whose mapping may be written as one text.
+# Models and keys whose mapping may be written as one text.
 _SHORT = (("Message", "message"), ("PlanItem", "plan_item"), ("Run", "run"))
-# Texts that are not free.
+# Keywords that restrict a text.
 _CLOSED = {"enum", "const", "pattern", "word"}
 _PART = "<[A-Za-z][A-Za-z0-9_-]*>"
 _FILLER: dict[str, Any] = {
@@ -33,7 +32,7 @@ _FILLER: dict[str, Any] = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the schema, JSON Schema 2020-12."""
+    """Return the schema of a scenario file, JSON Schema 2020-12."""
     schema = Scenario.model_json_schema(by_alias=True)
     for name, key in _SHORT:
         properties = schema["$defs"][name]["properties"]
@@ -49,7 +48,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def family_schema() -> dict[str, Any]:
-    """Return the schema of a family's file: its template is a scenario with parts in any place."""
+    """Return the schema of a family file: its template is a scenario with parts in any place."""
     schema = Family.model_json_schema(by_alias=True)
     template = json_schema()
     defs = {name: _with_parts(definition) for name, definition in template.pop("$defs").items()}
@@ -66,13 +65,13 @@ def family_schema() -> dict[str, Any]:
 
 
 def schema_text(*, family: bool = False) -> str:
-    """Return the schema as it is committed in docs/."""
+    """Return a schema as the text that is committed in docs/."""
     schema = family_schema() if family else json_schema()
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _with_parts(value: Any) -> Any:
-    """Allow a part, or a text that holds one, in place of every member, element and key."""
+    """Return the schema with a part allowed in place of every member, element and key."""
     if isinstance(value, list):
         return [_with_parts(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -96,7 +95,7 @@ def _or_part(schema: Any) -> dict[str, Any]:
 
 
 def _with_words(value: Any) -> Any:
-    """Let editors offer the protocol's words; a server may have others, so any text is valid."""
+    """Return the schema with the protocol's names as suggestions; any text stays valid."""
     if isinstance(value, list):
         return [_with_words(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -113,7 +112,7 @@ def _with_words(value: Any) -> Any:
 
 
 def _with_filler(value: Any) -> Any:
-    """Allow a filler in place of every free text."""
+    """Return the schema with a filler allowed in place of every unrestricted text."""
     if isinstance(value, list):
         return [_with_filler(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

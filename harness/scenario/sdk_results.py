@@ -1,4 +1,4 @@
-"""The result of a turn in a call of an SDK: its end, the id of its thread, its items."""
+"""Result of a turn that was a call of an SDK: its end, the id of its thread, its items."""
 
 from collections.abc import Mapping
 
@@ -8,23 +8,23 @@ from harness.trace.frame import Frame
 from harness.trace.surfaces import SDK
 from harness.trace.trace import Trace
 
-# The ends of a call that buffers its turn, as the session protocol calls them.
+# The driver's word for the end of a call -> the session protocol's status.
 _ENDS = {"result": "completed", "error": "failed"}
 
 
 def turn_key(driver: int, turn: int) -> str:
-    """Return the key of a turn: the run of the driver and the turn's number there."""
+    """Return the key of a turn from the number of the driver's run and the turn's number in it."""
     return f"{driver}.{turn}"
 
 
 def results_by_alias(surface: str, trace: Trace, turns: Mapping[str, str]) -> dict[str, ExecResult]:
-    """Return the result of each turn by its alias; `turns` maps aliases to the trace's names."""
+    """Return alias -> result of each turn; `turns` maps aliases to connections or turn keys."""
     read = sdk_result_of if surface == SDK else exec_result_of
     return {alias: read(trace, name) for alias, name in turns.items()}
 
 
 def sdk_result_of(trace: Trace, key: str) -> ExecResult:
-    """Return the result of a call of `run`. If it rejected, the items are unknown."""
+    """Return the result of the call with this key; `items` is None unless it succeeded."""
     end = _end_message(trace, key)
     if end is None:
         return ExecResult(items=None)

@@ -1,6 +1,6 @@
-"""The step of a scenario on the surface `sdk`, as a pydantic model.
+"""The `sdk` step of a scenario, as a pydantic model.
 
-Such a scenario has no other steps.
+Scenarios on the surface `sdk` have no other steps.
 """
 
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from harness.model.strict import Strict
 class SdkTurn(Strict):
     """A turn: the call, and the output and exit status of the scripted agent.
 
-    `input` and `options` are those of the call, by their names in the specification. `abort` is
+    `input` and `options` are those of the call, by their names in the specification. `abort` says
     when the signal is aborted: before the call, or during the turn, which the agent then never
     ends.
     """
@@ -28,11 +28,11 @@ class SdkTurn(Strict):
 
 
 class Sdk(Strict):
-    """Run the driver once: a client with the options `agent`, a thread with the options `thread`,
-    new or resumed, and its turns.
+    """A run of the driver: a client with the options `agent`, a thread, and its turns.
 
-    With `agentPathOverride: null` the option is left out, and the scripted agent is on PATH.
-    `process` are variables of the driver's own environment.
+    The thread has the options `thread` and is new, or the one that `resume` names. With
+    `agentPathOverride: null` the option is left out, and the scripted agent is on PATH. `process`
+    are variables of the driver's own environment.
     """
 
     agent: dict[str, Any] = Field(default_factory=dict[str, Any])

@@ -1,7 +1,7 @@
-"""Words of the protocol in a scenario: methods, members, values, item types, placeholders.
+"""Checks of protocol names and values in a scenario: methods, members, item types, placeholders.
 
-Not checked are words that are wrong on purpose (`deliberate`), a server's own words beside the
-protocol (`extensions`), and references to later values (`$t.thread.id`).
+Not checked are values that are wrong on purpose (`deliberate`), a server's own names
+(`extensions`), and references to later values (`$t.thread.id`).
 """
 
 import re
@@ -56,7 +56,7 @@ _PROTOCOL_WORDS: dict[Kind, str] = {**KIND_WORDS, "item type": "an item type"}
 
 
 class SpellingChecker:
-    """The words of one scenario; `check` adds to the mistakes."""
+    """Checker of the protocol names in one scenario; `check` adds to `mistakes`."""
 
     def __init__(self, scenario: Scenario, lexicon: Lexicon, mistakes: Mistakes) -> None:
         self._scenario = scenario
@@ -67,7 +67,7 @@ class SpellingChecker:
         self._references = ReferenceChecker(lexicon, self._mistakes_at)
 
     def check(self) -> None:
-        """Go over the whole file."""
+        """Check the whole file."""
         self._check_settings()
         for side in ("setup", "client"):
             for index, step in enumerate(getattr(self._scenario, side)):
@@ -201,7 +201,7 @@ class SpellingChecker:
         prefix: str = "",
     ) -> None:
         """Check dotted paths and their values against messages of these methods."""
-        # Any element is like the first one.
+        # `*` is checked as the first element.
         first = {dotted: dotted.replace("*", "0") for dotted in conditions}
         for dotted, value in conditions.items():
             steps = tuple(first[dotted].split("."))
@@ -221,7 +221,7 @@ class SpellingChecker:
     def _mistakes_at(
         self, method: str, named_value: dict[str, Any], steps: Loc, side: Side
     ) -> list[Mistake]:
-        """Return the mistakes on the way to a member, or in it; a number is an index or a name."""
+        """Return the mistakes on or below a path; none if its numbers fit as keys or as indexes."""
         indexed, paths = numbers_as_lists(named_value)
         mistakes: list[Mistake] = []
         for value in (named_value, indexed):
@@ -257,7 +257,7 @@ class SpellingChecker:
             for kind, members in pattern.items():
                 self._check_name("item type", kind, (*place, kind), key=True)
                 for members_shown in _with_each_value(members):
-                    # A piece of a text is a text, as far as the protocol's words go.
+                    # `{contains: TEXT}` is checked like TEXT.
                     plain_members = {
                         key: contained_text(value) or value for key, value in members_shown.items()
                     }
@@ -268,8 +268,8 @@ class SpellingChecker:
                     )
 
     def _check_extensions(self) -> None:
-        """Check that each extension is used, and is not a word of the protocol."""
-        # A misspelt use is a mistake already; then the extension is not another one.
+        """Check that each extension is used, and is not a name of the protocol."""
+        # After other mistakes an extension may only seem unused, since its use is misspelt.
         used = None if self._mistakes.error else words_used(self._scenario)
         for index, name in enumerate(self._scenario.extensions):
             known = [
@@ -299,7 +299,7 @@ class SpellingChecker:
     def _check_value(
         self, method: str, value: Any, loc: Loc, *, complete: bool = False, step: str = ""
     ) -> None:
-        """Check a value; `step` can send another server's value, if this step cannot."""
+        """Check a value; `step` is the step to recommend for a server's own value, "" for none."""
         mistakes = self._mistakes_in(method, value, complete=complete)
         if step:
             advice = (
@@ -328,7 +328,7 @@ class SpellingChecker:
     def _relevant_mistakes(
         self, mistakes: Iterable[Mistake], value: Any, *, is_sent: bool
     ) -> list[Mistake]:
-        """Drop mistakes about values not known yet, and about words that are extensions."""
+        """Drop mistakes about references, and about extensions that are not sent as values."""
         reference_places = [place for place, _ in references(value)]
         remaining: list[Mistake] = []
         for mistake in mistakes:
@@ -351,7 +351,7 @@ class SpellingChecker:
 
 
 def _with_each_value(members: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the members of an item with each of their values, without absent ones."""
+    """Yield an item's members with each accepted value in turn, `absent` ones left out."""
     values = {name: accepted_values(value) for name, value in members.items()}
     for number in range(max(map(len, values.values()), default=1)):
         members_shown = {
@@ -367,7 +367,7 @@ def _with_each_value(members: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def misspelt_placeholders(
     value: Any, placeholders: Iterable[str]
 ) -> Iterator[tuple[Loc, str, str]]:
-    """Give texts that are nearly a placeholder: place, the one that is meant, the text."""
+    """Yield each near miss of a placeholder: its place, the likely placeholder, the text."""
     valid = list(placeholders)
     for place, text in texts(value):
         for match in _BRACES.finditer(text):
@@ -377,11 +377,11 @@ def misspelt_placeholders(
 
 
 def _anagram_of(name: str, valid: Iterable[str]) -> str:
-    """Return the placeholder with the same letters (`{cdw}`): too short for a similarity score."""
+    """Return the placeholder with the same letters, `cwd` for `cdw`, else ""."""
     return next((placeholder for placeholder in valid if sorted(placeholder) == sorted(name)), "")
 
 
 def _path_in_file(path: Loc, paths: dict[Loc, Loc]) -> Loc:
-    """Return a path in a value with lists as the path in the file."""
+    """Return the path in the file for a path in the value with lists."""
     known_length = next(length for length in range(len(path), -1, -1) if path[:length] in paths)
     return (*paths[path[:known_length]], *path[known_length:])

@@ -1,8 +1,8 @@
-"""The surfaces on which a scenario can be played.
+"""Checks that a scenario can be played on the surfaces that it lists.
 
-The session plays every step. `agent exec` is a process for each turn: it can begin or continue a
-thread, and cannot be spoken to while it runs, only ended. An SDK runs the turns of a thread one
-after the other, with nothing between them.
+The session plays every step. `agent exec` is a process for each turn: it can begin or resume a
+thread, and can only be ended while it runs. An SDK runs the turns of a thread one after the other,
+with nothing between them.
 """
 
 from harness.protocol.values import obj
@@ -25,7 +25,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.sdk_steps import SdkStep
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 
-# The capabilities that are commands of an agent: plays of a command need it.
+# Capabilities that are commands of an agent.
 EXEC_COMMAND, MCP_COMMAND, LOGIN_COMMAND = "exec", "mcp-command", "mcp-login"
 COMMANDS = (EXEC_COMMAND, MCP_COMMAND, LOGIN_COMMAND)
 
@@ -34,25 +34,22 @@ _Problem = tuple[tuple[str | int, ...], str]
 # Parameters of threads and turns that `agent exec` and an SDK accept, by the protocol's names.
 THREAD_PARAMS = ("approvalPolicy", "cwd", "model", "sandbox")
 TURN_PARAMS = ("outputSchema",)
-# `agent exec` also accepts the sandbox of one turn; null leaves it to the thread that is resumed.
+# `agent exec` also accepts the sandbox of one turn; null keeps that of the resumed thread.
 EXEC_TURN_PARAMS = (*TURN_PARAMS, "sandbox")
 INPUT_TYPES = ("text", "localImage")
-# Item types of its events that the session lacks: scenarios of this surface use them.
+# Item types of its events that the session does not have.
 EXEC_ONLY_ITEMS = ("todo_list", "error")
 
 
 def needs_agent(scenario: Scenario) -> bool:
-    """Return whether an SDK can play it only on an agent's program.
-
-    Its steps are those of a session.
-    """
+    """Return whether a scenario for an SDK has the steps of a session, and so needs an agent."""
     return SDK in scenario.surfaces and not any(
         isinstance(step, SdkStep) for step in scenario.steps
     )
 
 
 def commands_needed(scenario: Scenario, surface: str) -> list[str]:
-    """Return the commands that an agent must have for a scenario to be played on a surface."""
+    """Return the capabilities for the agent's commands that a play on this surface uses."""
     if surface == COMMAND:
         return [MCP_COMMAND]
     through_agent = surface == EXEC or (surface == SDK and needs_agent(scenario))
@@ -83,7 +80,7 @@ def find_unplayable(scenario: Scenario) -> _Problem | None:
 
 
 def _search_problem(scenario: Scenario) -> _Problem | None:
-    """Return the problem of a search between two turns of a thread, which an SDK cannot do."""
+    """Return the problem of a `search_home` between two turns of a thread, or None."""
     threads = [
         step.start_turn.thread if isinstance(step, StartTurnStep) else None
         for step in scenario.steps
@@ -99,7 +96,7 @@ def _search_problem(scenario: Scenario) -> _Problem | None:
     return None
 
 
-# The only steps of `agent mcp`, and of SDKs on a scripted agent.
+# The only steps on `agent mcp`, and on SDKs with a scripted agent.
 _STEPS_OF_SURFACE: dict[str, tuple[type, ...]] = {
     COMMAND: (McpStep, McpAtOnceStep, WriteFileStep, RemoveFileStep),
     SDK: (SdkStep,),
@@ -108,7 +105,7 @@ _SURFACE_OF_STEP: dict[type, str] = {McpStep: COMMAND, McpAtOnceStep: COMMAND, S
 
 
 def _program_problem(scenario: Scenario) -> _Problem | None:
-    """Return the problem of steps of one surface beside other steps, or None."""
+    """Return the problem of a surface's own steps mixed with others, or None."""
     session_like = {SDK} if needs_agent(scenario) else set[str]()
     own_surfaces = [
         listed
@@ -134,7 +131,7 @@ def _program_problem(scenario: Scenario) -> _Problem | None:
 def _step_problem(
     step: ClientStep, running: dict[str, str], programs: list[str]
 ) -> _Problem | None:
-    """Return a step's problem; `running` are the turns not waited for yet, by their threads."""
+    """Return a step's problem or None; updates `running`, thread -> turn not waited for."""
     surface = programs[0]
     match step:
         case StartThreadStep(start_thread=body):

@@ -1,4 +1,4 @@
-"""The words of the protocol: methods by the table of what can be composed, items by the book.
+"""Protocol names: methods of the wire models' table, item types of the specification's schemas.
 
 Playing only the model's side never imports this module.
 """
@@ -17,7 +17,7 @@ _DIRECTIONS: dict[Kind, Direction] = {
 
 
 def protocol_words(kind: Kind, schemas: SchemaBook) -> list[str]:
-    """Return the names of that kind."""
+    """Return the methods or item types of that kind."""
     if kind == "item type":
         return schemas.place(ITEM)[0]["properties"]["type"]["enum"]
     return [row.method for row in METHODS if row.direction is _DIRECTIONS[kind]]

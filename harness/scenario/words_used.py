@@ -1,4 +1,4 @@
-"""Every word of a scenario that may be a name of one server only."""
+"""Names in a scenario that may be one server's own."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -7,14 +7,14 @@ from harness.scenario.client_steps import WaitStep
 from harness.scenario.model import Outcome, Scenario
 from harness.scenario.references import paths_of_references
 
-# Fields of steps that hold messages or parts of them; in the last two a member may be a path.
+# Fields of steps that hold parts of messages; in the last two a key is a dotted path.
 _VALUE_FIELDS = ("params", "input", "decision", "result", "where", "message")
 # Fields of steps that name a method.
 _METHOD_FIELDS = ("method", "to", "notification", "request")
 
 
 def words_used(scenario: Scenario) -> set[str]:
-    """Return the members, texts, methods, item types and statuses that a file names."""
+    """Return the keys, texts, methods, item types and statuses in a scenario."""
     used: set[str] = set()
     for step in scenario.steps:
         body: Any = getattr(step, next(iter(type(step).model_fields)))

@@ -1,4 +1,4 @@
-"""The files of a scenario's working folder: their form in YAML, and the writing of them."""
+"""Files of a scenario's workspace: their form in YAML, and writing them."""
 
 import base64
 import binascii
@@ -76,7 +76,7 @@ ExpectedContent = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFile:
-    """A file to write: its bytes, or the target of a link; `mode` is None for the usual one."""
+    """A file to write: its bytes, or the target of a link; `mode` None means the default mode."""
 
     content: bytes = b""
     link: str | None = None
@@ -96,7 +96,7 @@ class Workspace(Strict):
     pipes: list[WorkspacePath] = Field(default_factory=list[str])
 
     def contents(self, folder: Path) -> dict[str, WorkspaceFile]:
-        """Return each file to write; `folder` holds the copied ones. Raises `OSError`."""
+        """Return each file to write, copies from `folder`. Raises `OSError` if one is missing."""
         return {name: self._file(name, content, folder) for name, content in self.files.items()}
 
     def _file(self, name: str, content: Content, folder: Path) -> WorkspaceFile:
@@ -118,7 +118,7 @@ def bytes_of(content: str | EncodedFile) -> bytes:
 def furnish_workspace(
     cwd: Path, files: Mapping[str, WorkspaceFile], fill_name: Callable[[str], str] = str
 ) -> None:
-    """Write the files of a scenario into its working folder; `fill_name` fills in their names."""
+    """Write a scenario's files into its workspace; `fill_name` replaces placeholders in names."""
     for name, file in files.items():
         path = cwd / fill_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""YAML as scenarios use it: a strict subset of YAML 1.2, with the place of every value.
+"""Parser for a strict subset of YAML 1.2, with the place of every value.
 
 Only true, false, null and numbers are special scalars; anchors, aliases, tags, merge keys,
-duplicate keys, several documents and files over 8 MiB are refused.
+duplicate keys, several documents and files over 8 MiB are rejected.
 """
 
 import re
@@ -14,7 +14,7 @@ import yaml
 
 from harness.errors import UsageError
 
-# A case that harness fuzz keeps may have several lines of a megabyte.
+# A stored case of `harness fuzz` may have several lines of a megabyte.
 MAX_BYTES = 8 * 1024 * 1024
 # Deeper than generated cases, which are stored as files; less than Python's stack allows.
 MAX_DEPTH = 160
@@ -43,8 +43,8 @@ _SPECIAL_SCALARS: dict[str, Any] = {
 class ScenarioError(UsageError):
     """A scenario file that cannot be used. Its text is `path:line:column: mistake, advice`.
 
-    It is the first mistake of the file; `others` are the later ones, whose number ends the text.
-    For a scenario of a family, `row` names its row there.
+    It is the first mistake of the file; `others` are the later ones, whose number ends the text. In
+    a family, `row` describes the scenario's row and column.
     """
 
     def __init__(
@@ -62,23 +62,23 @@ class ScenarioError(UsageError):
 
     @property
     def line(self) -> str:
-        """Return the text without the number of the others."""
+        """Return `path:line:column: message (row)`, without the count of further mistakes."""
         end = f" ({self.row})" if self.row else ""
         return f"{self.path}:{self.place[0]}:{self.place[1]}: {self.message}{end}"
 
     def all_mistakes(self) -> "list[ScenarioError]":
-        """Return each mistake of the file by itself, in its order."""
+        """Return each mistake of the file as an error of its own, in file order."""
         return [ScenarioError(self.path, self.place, self.message, self.row), *self.others]
 
     def in_row(self, row: str) -> "ScenarioError":
-        """Return it as the mistakes of a row of a family."""
+        """Return a copy whose mistakes name a row of a family."""
         return ScenarioError(
             self.path, self.place, self.message, row, tuple(one.in_row(row) for one in self.others)
         )
 
 
 class Mistakes:
-    """The mistakes of one file as they are found; `error` is all of them, None without one."""
+    """Mistakes found so far in one file, without duplicates."""
 
     def __init__(self, path: Path, document: "Document") -> None:
         self._path = path
@@ -86,12 +86,12 @@ class Mistakes:
         self._messages: dict[tuple[Place, str], None] = {}
 
     def add(self, loc: Loc, message: str, *, key: bool = False) -> None:
-        """Add a mistake at a place of the file."""
+        """Add a mistake at the value of a path, or at its key."""
         self._messages.setdefault((self._document.place(loc, key=key), message))
 
     @property
     def error(self) -> ScenarioError | None:
-        """Return the first mistake in the order of the file, with the others."""
+        """Return the first mistake in file order, which holds the others; None without any."""
         if not self._messages:
             return None
         first, *others = (
@@ -103,7 +103,7 @@ class Mistakes:
 
 @dataclass(slots=True)
 class Document:
-    """Plain values with their places (1-based line and column).
+    """Values of a file with their places (1-based line and column).
 
     `places` maps a path to the place of its value; `keys` to the place of its key.
     """
@@ -113,10 +113,9 @@ class Document:
     keys: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
 
     def place(self, loc: Loc, *, key: bool = False) -> Place:
-        """Return the place of the longest known part of a path.
+        """Return the place of the longest known part of a path, (1, 1) if none is known.
 
-        Elements of the path that are not keys of the file (names of alternatives, which a
-        validator adds) are skipped.
+        Elements that are not keys of the file are skipped: a validator adds names of alternatives.
         """
         known_path: Loc = ()
         for step in loc:
@@ -126,7 +125,7 @@ class Document:
         return places.get(known_path, (1, 1))
 
     def known_part(self, loc: Loc) -> Loc:
-        """Return the path without the elements that are not keys of the file."""
+        """Return the path without elements that are not keys of the file."""
         known_path: Loc = ()
         for step in loc:
             if (*known_path, step) in self.places:
@@ -135,7 +134,7 @@ class Document:
 
 
 def parse_file(path: Path) -> Document:
-    """Read one file. Raises `ScenarioError`."""
+    """Read and parse a file. Raises `ScenarioError` if it cannot be read or is not valid."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -144,7 +143,7 @@ def parse_file(path: Path) -> Document:
 
 
 def parse(raw: bytes, path: Path | str) -> Document:
-    """Parse the bytes of one file. Raises `ScenarioError`."""
+    """Parse a file's bytes; `path` is for errors. Raises `ScenarioError` if they are not valid."""
     if len(raw) > MAX_BYTES:
         raise ScenarioError(path, (1, 1), f"{len(raw)} bytes; a scenario has at most 8 MiB")
     try:
@@ -163,7 +162,7 @@ def parse(raw: bytes, path: Path | str) -> Document:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = (error.problem or "broken").replace("'", '"')
-        # The mark of a missing token is after the last line.
+        # The mark of a missing token may be beyond the end of the text.
         if mark is not None and text[mark.index : mark.index + 1] == "\t":
             problem = "found a tab where the line is indented; indent with spaces"
         raise ScenarioError(path, place, f"not YAML: {problem}") from error
@@ -179,7 +178,7 @@ def parse(raw: bytes, path: Path | str) -> Document:
 
 @dataclass(slots=True)
 class _OpenCollection:
-    """A collection that is being filled."""
+    """A mapping or list that is being filled; `key` is that of the next value."""
 
     loc: Loc
     value: Any
@@ -187,7 +186,7 @@ class _OpenCollection:
 
 
 class _DocumentBuilder:
-    """Builds values from parser events, which show every mark and every rejected feature."""
+    """Builder of values from parser events, which show marks and rejected features."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = path
@@ -280,14 +279,14 @@ class _DocumentBuilder:
         raise ScenarioError(self._path, place, message)
 
 
-# Python converts no longer ones: bytes in hex digits may look like a number of any length.
+# Python does not convert longer ones, and hex digits of bytes may look like a long number.
 _MAX_NUMBER_CHARACTERS = 4000
 
 
 def plain_scalar(text: str) -> Any:
-    """Return a plain scalar by the YAML 1.2 core schema, without its rarer number forms.
+    """Return the value of an unquoted scalar by the YAML 1.2 core schema.
 
-    A number of more than 4,000 digits is a text.
+    Hexadecimal, octal and non-finite numbers, and those of more than 4,000 digits, are texts.
     """
     if text in _SPECIAL_SCALARS:
         return _SPECIAL_SCALARS[text]

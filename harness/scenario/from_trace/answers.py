@@ -18,7 +18,7 @@ _DEFAULT_ERROR_CODE: Final = -32000
 def answer_body(
     story: Story, conversion: Conversion, answer: Frame, question: Frame
 ) -> dict[str, Any]:
-    """Return the `answer` step for an answer; a `result` stands in it as it was sent."""
+    """Return the `answer` step that repeats an answer, and note the capabilities that it needs."""
     body: dict[str, Any] = {"to": question.method}
     if where := _where_of_question(story, conversion, answer, question):
         body["where"] = where
@@ -43,7 +43,7 @@ def answer_body(
 
 
 def question_of(story: Story, answer: Frame) -> Frame | None:
-    """Return the last request of the server with the id of an answer, None if there is none."""
+    """Return the last server request before an answer with the same id; None if there is none."""
     questions = [
         question
         for question in _questions(story, answer.connection)
@@ -53,7 +53,7 @@ def question_of(story: Story, answer: Frame) -> Frame | None:
 
 
 def was_answered(story: Story, question: Frame, before: int) -> bool:
-    """Return whether the client had answered a request of the server before a frame."""
+    """Return whether the client answered a server request before the frame number `before`."""
     return any(
         frame.direction is Direction.TO_TARGET
         and frame.kind in (Kind.RESPONSE, Kind.ERROR)
@@ -67,7 +67,7 @@ def was_answered(story: Story, question: Frame, before: int) -> bool:
 def _where_of_question(
     story: Story, conversion: Conversion, answer: Frame, question: Frame
 ) -> dict[str, Any] | None:
-    """Return the `where` that distinguishes a request from other open ones, None if none does."""
+    """Return the `where` that selects a request among open ones; None if unneeded or impossible."""
     open_questions = [
         other
         for other in _questions(story, answer.connection)

@@ -1,4 +1,4 @@
-"""The scenario of a trace as the text of a file that loads.
+"""The text of a scenario file that repeats a trace.
 
 Invalid messages of the trace's client are marked as deliberate.
 """
@@ -38,7 +38,7 @@ _MAX_STEPS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFromTrace:
-    """A scenario made of a trace: its text, notes on missing data, and the option to play it."""
+    """A scenario made from a trace: its text, notes on missing data, and the option to play it."""
 
     text: str
     notes: tuple[str, ...]
@@ -57,13 +57,13 @@ def scenario_of(
     """Return a scenario that repeats what the client and the model of a trace did.
 
     `covers` are the ids of rules, `origin` names the trace in the file; `program` has the command
-    line of the traced program, None for a session. Raises `UsageError` if the trace has no message
-    of a client, or one that a scenario cannot express.
+    line of the traced `agent exec`, None for a session. Raises `UsageError` if the trace has no
+    message of a client, or one that a scenario cannot express.
     """
     notes: dict[str, None] = {}
     head = TraceHead(trace)
     story = Story(trace) if program is None else ExecStory(trace, program)
-    # If the head has the model's script, inferring the model's side only yields the result files.
+    # If the trace's head has the model's script, only the result files are inferred.
     inferred_notes: dict[str, None] = {} if head.has_steps else notes
     conversion = Conversion(story, lambda note: inferred_notes.update({note: None}))
     conversion.files |= head.files
@@ -120,7 +120,7 @@ def _inferred_members(conversion: Conversion, scripts: dict[str, Any]) -> dict[s
 
 
 def _count_model_steps(model: Any) -> int:
-    """Return the number of the steps of the model's side, of one script or one per thread."""
+    """Return the number of model steps in a `model` member: one script, or one per thread."""
     return sum(len(arr(script)) for script in (obj(model).values() or [model]))
 
 
@@ -131,9 +131,9 @@ def _scripted_calls(trace: Trace) -> int:
 def _expectations(
     story: Story, conversion: Conversion, client: ClientSide | ExecSide, *, calls: int, script: int
 ) -> dict[str, Any]:
-    """Return expectations of any correct server: items, ends of turns, model calls, files.
+    """Return the `expect` member that any correct server meets, {} if empty.
 
-    `calls` is the number of calls in the trace, `script` that of the model's steps.
+    `calls` is the number of model calls in the trace, `script` that of the model's steps.
     """
     items: list[tuple[int, Any]] = []
     turns: dict[str, Any] = {}
@@ -183,7 +183,7 @@ def _count_retries(story: Story) -> int:
 def _count_interrupted_retries(story: Story) -> int:
     """Count the interrupted turns whose last retry called the model and made no item.
 
-    The interrupt may as well come before such a call.
+    Another server may see the interrupt before that call.
     """
     count = 0
     for turn in story.turns.values():
@@ -199,7 +199,7 @@ def _count_interrupted_retries(story: Story) -> int:
 
 
 def _count_steers_before_retry(story: Story) -> int:
-    """Count the steers sent before a retry began: it may hear them, or a call after it."""
+    """Count the steers between a failed call and its retry; either call may include them."""
     count = 0
     for frame in story.frames:
         if frame.kind is not Kind.REQUEST or frame.method != "turn/steer":
@@ -229,7 +229,7 @@ def _has_overlapping_turns(story: Story) -> bool:
 def _mark_until_it_loads(
     value: dict[str, Any], notes: dict[str, None], lexicon: Lexicon, origin: str
 ) -> ScenarioFromTrace:
-    """Return the scenario, with refused steps marked until the loader accepts it."""
+    """Return the scenario, steps marked until it loads. Raises `UsageError` if it never does."""
     for _ in range(_MAX_STEPS):
         text_made = _file_text(value, notes, origin)
         try:
@@ -248,9 +248,9 @@ def _mark_until_it_loads(
 def _mark_refused_step(
     value: dict[str, Any], written: str, error: ScenarioError, notes: dict[str, None]
 ) -> bool:
-    """Mark the step that the loader rejects, as an extension or as deliberate.
+    """Mark the step that the loader rejects as an extension or as deliberate.
 
-    Return whether there was one.
+    Return whether there was such a step.
     """
     document = parse(written.encode(), "scenario")
     for side in ("setup", "client"):
@@ -306,7 +306,7 @@ def _file_text(value: dict[str, Any], notes: Collection[str], origin: str) -> st
     return scenario_text(ordered, "\n# ".join(head), short=True)
 
 
-# On a shared server they show the threads of other scenarios too.
+# On a shared server these also list the threads of other scenarios.
 _LIST_METHODS: Final = {"thread/list", "thread/loaded/list"}
 _ORDER: Final = (
     "title",
@@ -330,5 +330,5 @@ _ORDER: Final = (
 
 
 def _one_line(note: str) -> str:
-    """Return a note without line ends and unprintable characters."""
+    """Return a note with a space for each unprintable character and line end."""
     return "".join(char if char.isprintable() else " " for char in note)

@@ -50,7 +50,7 @@ _COMPACTION: Final = {"item.type": "contextCompaction"}
 
 
 class ClientSide:
-    """Makes the steps. `settings` are those of all threads, `turns` the names of the turns."""
+    """Converter of the client's messages to steps; `settings` are those common to all threads."""
 
     def __init__(
         self,
@@ -77,22 +77,22 @@ class ClientSide:
 
     @property
     def client(self) -> list[Step]:
-        """Return the steps that are judged."""
+        """Return the steps of the file's `client`."""
         return self._state.steps
 
     @property
     def setup(self) -> list[Step]:
-        """Return the steps that only prepare."""
+        """Return the steps of the file's `setup`, which only prepare."""
         return self._state.setup
 
     @property
     def turns(self) -> dict[tuple[str, str], str]:
-        """Return (thread, turn) -> its name in the file."""
+        """Return the alias of each turn, keyed by thread id and turn id."""
         return self._state.turns
 
     @property
     def threads(self) -> dict[str, str]:
-        """Return thread -> its name in the file."""
+        """Return the alias of each thread, keyed by thread id."""
         return self._state.threads
 
     def _make_steps(self) -> None:
@@ -172,7 +172,7 @@ class ClientSide:
     def _add_file_step(self, path: str, content: str | None, *, exists: bool, before: bool) -> None:
         local = self._scenario_path(path)
         if self._head.has_steps and (not self._head.has_begun_step or (exists and content is None)):
-            return  # The head of the trace holds it.
+            return  # The trace's head holds the file.
         if before and exists and content is not None and local.startswith("{cwd}/"):
             self._conversion.files[local.removeprefix("{cwd}/")] = content
         elif exists and content is not None:
@@ -251,12 +251,12 @@ class ClientSide:
             if answer is not None:
                 self._state.unanswered_requests[body["as"]] = answer.seq
         elif method == "initialize":
-            body["expect"] = "any"  # The player has sent it before.
+            body["expect"] = "any"  # The player has sent one already.
         elif overlaps:
-            # A server that carries out the earlier one first may have to refuse this one.
+            # A server that handles the earlier request first may reject this one.
             body["expect"] = "any"
         elif answer.kind is Kind.ERROR:
-            # That every server must refuse it, a recording does not say.
+            # Other servers need not reject a request that a recorded one rejected.
             body["expect"] = "any" if self._is_recording else "error"
         body |= on
         self._add({"request": body})
@@ -264,7 +264,7 @@ class ClientSide:
             self._name_result(frame, answer, body)
 
     def _add_start(self, frame: Frame, answer: Frame, on: Step) -> bool:
-        """Add the step that starts a thread or turn, if the request did; return whether it did."""
+        """Add the step for a request that started a thread or turn; return whether it did."""
         if frame.method == "thread/start" and text(dig(answer.result, "thread", "id")):
             self._add_start_thread(frame, answer, on)
             return True
@@ -272,7 +272,7 @@ class ClientSide:
         return bool(started) and self._add_start_turn(frame, answer, on)
 
     def _add_change_of_turn(self, frame: Frame, on: Step) -> bool:
-        """Add a step that interrupts or steers, if the request did; return whether it did."""
+        """Add the step for a request that interrupts or steers; return whether it did."""
         params = frame.params
         if frame.method == "turn/interrupt" and self._turn_alias(params) and len(params) == 2:
             self._add({"interrupt": {"turn": self._turn_alias(params), **on}})
@@ -280,7 +280,7 @@ class ClientSide:
         return frame.method == "turn/steer" and self._add_steer(frame, on)
 
     def _params_for_any_target(self, frame: Frame) -> Any:
-        """Return the parameters of a request without the model: each target has its own."""
+        """Return a request's parameters; for a recording without the model, a target's choice."""
         params = frame.params
         if not self._is_recording or frame.method not in ("thread/resume", "thread/fork"):
             return params
@@ -290,7 +290,7 @@ class ClientSide:
         return shortened
 
     def _name_result(self, frame: Frame, answer: Frame | None, body: Step) -> None:
-        """Name the result: threads and turns at once, other values when they are used."""
+        """Add `as` to a request: now for new threads and turns, else once a step refers to it."""
         if answer is None or answer.kind is not Kind.RESPONSE:
             return
         thread = text(dig(answer.result, "thread", "id"))
@@ -318,7 +318,7 @@ class ClientSide:
         return sent_more_before(self._story, frame, answer)
 
     def _alias_member(self) -> Step:
-        """Return the name that the run gave to the step's result."""
+        """Return the `as` member that the traced run gave to the step; {} if it had none."""
         return {"as": self._head.alias} if self._head.alias else {}
 
     def _new_alias(self, letter: str, used_names: Any = None) -> str:
@@ -432,7 +432,7 @@ class ClientSide:
 
     # Waits of the client.
     def _wait_for_seen(self, seq: int, request: Frame | None, connection: str) -> bool:
-        """Wait for everything that the client had seen by then; return whether a gate is held."""
+        """Add waits for all that the client saw before `seq`; return whether a gate is held."""
         if self._head.has_steps:
             return False
         for alias, answer_seq in list(self._state.unanswered_requests.items()):
@@ -459,7 +459,7 @@ class ClientSide:
                 )
             elif thread in self._state.threads:
                 if turn.has_compacted:
-                    # Some servers are idle until it begins.
+                    # Some servers are idle until the compaction begins.
                     compaction = {"notification": "item/completed", "where": _COMPACTION, **on}
                     self._add({"wait": compaction})
                 self._add({"wait": {"idle": self._state.threads[thread], **on}})
@@ -472,7 +472,7 @@ class ClientSide:
         return self._hold_mid_turn(turn, seq)
 
     def _hold_mid_turn(self, turn: Turn, seq: int) -> bool:
-        """Hold the model where the client acted during a turn; return whether a gate is held."""
+        """Add a gate where the client acted during a turn; return whether it is held."""
         if was_interrupted(self._story, turn, seq):
             return False  # The server need not read the rest of the model's answer.
         if is_server_busy(self._story, turn, seq):

@@ -11,7 +11,7 @@ Step = dict[str, Any]
 
 
 class ConnectionNames:
-    """The names of connections. `add` writes a step down."""
+    """The scenario's names of a trace's connections; `add` appends a step."""
 
     def __init__(
         self, head: TraceHead, conversion: Conversion, add: Callable[[Step], object]
@@ -31,23 +31,23 @@ class ConnectionNames:
         return connection in self._closed
 
     def on_of(self, connection: str) -> Step:
-        """Return the `on` of a step; a further connection is opened by its first message."""
+        """Return the `on` member of a step; add the step that opens the connection if it is new."""
         if connection not in self._names:
             self._open(connection)
         return self.on_of_open(connection)
 
     def on_of_open(self, connection: str) -> Step:
-        """Return the `on` of a step on a connection that was opened before, or on the first."""
+        """Return the `on` member of a step; {} for the first connection and unknown ones."""
         name = self._names.get(connection, MAIN_CONNECTION)
         return {} if name == MAIN_CONNECTION else {"on": name}
 
     def name_first(self, connection: str) -> None:
-        """Let the first connection own frames of the server that precede any of the client."""
+        """Name the first connection, on which the server may be the first to send."""
         if not self._names:
             self._names[connection] = MAIN_CONNECTION
 
     def note_server_end(self) -> None:
-        """Note that the server ended: the next connection is to another process."""
+        """Note that the server ended: the next connection needs a restart."""
         self._needs_restart = True
 
     def note_end(self, connection: str) -> bool:
@@ -58,7 +58,7 @@ class ConnectionNames:
         return True
 
     def add_disconnect(self, connection: str) -> None:
-        """Write down that the client ended a connection."""
+        """Add the step by which the client ends a connection."""
         name = self._names[connection]
         self._add({"disconnect": True if name == MAIN_CONNECTION else name})
 

@@ -1,4 +1,4 @@
-"""The state of a conversion of the client's messages to steps."""
+"""State while a client's messages are converted to steps."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +6,11 @@ from typing import Any
 
 @dataclass(slots=True)
 class ConversionState:
-    """State while the client's messages are turned into steps, one after the other."""
+    """Steps made so far, aliases of threads and turns, and waits not yet written.
+
+    `threads` and `turns` map ids to aliases; `unanswered_requests` maps an alias to the seq of its
+    later answer; `open_gate` is "" if no gate is held.
+    """
 
     steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     setup: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])

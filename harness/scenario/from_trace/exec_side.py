@@ -18,7 +18,7 @@ _OPTION_OF_PARAM: Final = {"approvalPolicy": "approval_policy", "sandbox": "sand
 
 
 class ExecSide:
-    """Makes the steps: `setup` and `client`. `turns` and `threads` are their names."""
+    """Converter of processes to steps (`setup`, `client`), with aliases of turns and threads."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ExecSide:
             self._infer_steps()
 
     def _steps_of_head(self, head: TraceHead) -> None:
-        """Add the steps of the run, one by one."""
+        """Add the steps that the traced run recorded."""
         steps = self.client
         for mark in self._story.marks:
             if isinstance(mark.body, Setup):
@@ -72,7 +72,7 @@ class ExecSide:
                     steps.append(self._start_turn_step(alias, of_turn.request.of, of_turn))
 
     def _infer_steps(self) -> None:
-        """Start each thread before its first turn; wait for turns that end before the next."""
+        """Add steps without recorded ones: start threads and turns, wait for those that ended."""
         processes = self._story.processes
         waiting: list[tuple[str, Process]] = []
         for number, process in enumerate(processes):
@@ -91,7 +91,7 @@ class ExecSide:
                     self._add_end(*entry)
 
     def _add_end(self, alias: str, process: Process) -> None:
-        """Add the end of a turn, which may be an interrupt of its process."""
+        """Add the wait for a turn's end, with an interrupt if the caller ended its process."""
         status = process.turn.status if process.turn is not None else ""
         if process.was_ended and not status:
             calls = [
@@ -133,7 +133,7 @@ class ExecSide:
         return {"start_thread": {"as": alias, **({"params": params} if params else {})}}
 
     def _is_working_folder(self, folder: str) -> bool:
-        """Return whether a folder is the one in which programs are started anyway."""
+        """Return whether programs are started in this folder anyway."""
         return folder.rstrip("/") in self._story.cwds
 
     def _start_turn_step(self, alias: str, thread: str, process: Process) -> Step:

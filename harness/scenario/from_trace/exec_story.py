@@ -12,7 +12,7 @@ from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import ProgramEnded, ProgramStarted, TurnRequested
 from harness.trace.trace import Trace
 
-# Words of the command line, by the fields of a profile that have them.
+# Fields of a profile with words of the command line.
 _OPTIONS: Final = ("model", "sandbox", "cwd", "schema_file", "setting", "resume")
 _SESSION_TYPES: Final = {
     "agent_message": "agentMessage",
@@ -29,8 +29,8 @@ _SESSION_TYPES: Final = {
 class Process:
     """One process: its command line, its input, its turn.
 
-    `request` names the turn and its thread if a run noted that; `first_seq` and `last_seq` are
-    numbers of frames; `was_ended` is whether its caller ended it.
+    `request` names the turn and its thread if the run recorded them; `first_seq` and `last_seq` are
+    frame numbers; `was_ended` is whether the caller ended the process.
     """
 
     connection: str
@@ -47,7 +47,7 @@ class Process:
 
 
 class ExecStory(Story):
-    """A trace of `agent exec` as turns; `program` has the words of its command line."""
+    """Story of a trace of `agent exec`; `program` describes its command line."""
 
     has_file_contents = False
 
@@ -131,7 +131,7 @@ class ExecStory(Story):
             product.ends = frame.seq
 
     def _add_usage(self, turn: Turn, frame: Frame, usage: Mapping[str, Any]) -> None:
-        """Add the tokens of a turn, which are the sum of all its calls."""
+        """Record the token counts of a turn, which are the sum over its calls."""
         names = {
             "inputTokens": "input_tokens",
             "cachedInputTokens": "cached_input_tokens",
@@ -141,12 +141,12 @@ class ExecStory(Story):
         self.usage.append((frame.seq, turn.thread, counts))
 
 
-# By a signal, or as programs say it that saw one: HUP, INT, KILL, TERM.
+# Statuses after HUP, INT, KILL or TERM: negative from the system, 128 + n from a shell.
 _SIGNAL_STATUSES: Final = {sign for number in (1, 2, 9, 15) for sign in (-number, 128 + number)}
 
 
 def options_of(program: ExecProgram, argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the words of a command line by the fields of a profile, and the images it names."""
+    """Return a command line's options, keyed by profile field or setting, and its image paths."""
     options: dict[str, str] = {}
     images: list[str] = []
     for name in (*_OPTIONS, "image"):
@@ -166,7 +166,7 @@ def options_of(program: ExecProgram, argv: Sequence[str]) -> tuple[dict[str, str
 
 
 def prompt_argument(program: ExecProgram, process: Process) -> str:
-    """Return the prompt that stands at the end of a command line, "" for none."""
+    """Return the prompt at the end of a command line, "" if there is none."""
     last_word = process.argv[-1] if process.argv else ""
     other_words = {*program.arguments, *program.resume, *process.options.values(), *process.images}
     return (
@@ -177,7 +177,7 @@ def prompt_argument(program: ExecProgram, process: Process) -> str:
 
 
 def _value_in_words(template: Sequence[str], words: Sequence[str]) -> str | None:
-    """Return the words in the place of `{value}` if words are those of a template."""
+    """Return the text in place of `{value}` if the words fit the template, else None."""
     if not template or len(words) != len(template):
         return None
     value: str | None = None
@@ -232,6 +232,6 @@ def _session_item(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changes(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the changes of files: the events name them without their contents."""
+    """Yield file changes with an empty diff: the events have no contents."""
     for change in map(obj, arr(item.get("changes"))):
         yield {"path": text(change.get("path")), "kind": text(change.get("kind")), "diff": ""}

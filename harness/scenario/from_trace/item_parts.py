@@ -1,6 +1,6 @@
-"""Parts of a reply that the model must have sent for the items of a trace.
+"""Reply parts that the model must have sent for the items of a trace.
 
-Data that an item lacks is noted.
+Notes say which data an item lacks.
 """
 
 import os
@@ -13,7 +13,7 @@ from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.from_trace.story import PLAN, Product, Story, approval_request_of, texts_of
 
 _SHELLS: Final = ("sh", "bash", "zsh", "dash", "ash")
-# An image of two pixels, for a file that was looked at and is not in the trace.
+# An image of two pixels, in place of one that is not in the trace.
 _TINY_IMAGE_BASE64: Final = (
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEklEQVR4nGP4z8DAAMIM/4EAAB/uBfsL2WiLAAAAAElF"
     "TkSuQmCC"
@@ -24,7 +24,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a file: old and new lines of each hunk, and the path that it was moved to."""
+    """Change of a file: old and new lines of each hunk; `new_path` is "" if it was not moved."""
 
     path: str
     kind: str
@@ -35,7 +35,11 @@ class Change:
 
 @dataclass(slots=True)
 class Conversion:
-    """The results of converting a trace: required files, servers, capabilities and notes."""
+    """Results of converting a trace: required files, servers, capabilities and notes.
+
+    `files` are there at first, `result_files` at the end; `asks_on_request` is whether the approval
+    policy is on-request.
+    """
 
     story: Story
     add_note: Note
@@ -52,7 +56,7 @@ class Conversion:
         return value
 
     def part_of_product(self, product: Product) -> dict[str, Any] | None:
-        """Return the part of a reply that an item comes from, None if there is none."""
+        """Return the reply part that makes an item; None, with a note, if no part is known."""
         value = product.value
         match product.type:
             case "commandExecution":
@@ -100,7 +104,7 @@ class Conversion:
         return {"run": command}
 
     def _add_file_that_was_read(self, command: str, output: str, status: Any) -> None:
-        """Add the file that `cat NAME` printed: its output is the content."""
+        """Require the file that `cat NAME` printed, with the output as its content."""
         try:
             words = shlex.split(command)
         except ValueError:
@@ -137,7 +141,7 @@ class Conversion:
         return {"patch": body}
 
     def _patch_without_contents(self, value: Any) -> dict[str, Any]:
-        """Return a patch with invented contents: only its files are reported."""
+        """Return a patch with invented contents, for events that only name the files."""
         self.add_note(
             "what was written into files is not in the events; here it is a line of its own"
         )
@@ -190,7 +194,7 @@ class Conversion:
             self._set_result_file(value, path, "absent")
 
     def _require_file(self, path: str, content: str) -> None:
-        """Require a file in the workspace; of a changed file only the changed lines are known."""
+        """Require content in a workspace file; of a changed file only some lines are known."""
         if path in self.result_files:
             return
         initial = self.files.get(path)
@@ -222,13 +226,13 @@ class Conversion:
         return {"mcp_call": {"server": server, "tool": tool, **arguments_member}}
 
     def part_of_image(self, path: str) -> dict[str, Any]:
-        """Return the part that looks at an image file."""
+        """Return the part that views an image file, and require the file."""
         self.needs["image-view"] = None
         self.require_image(path)
         return {"view_image": {"path": self.relative(path)}}
 
     def require_image(self, recorded_path: str) -> None:
-        """Require an image in the workspace."""
+        """Require an image file in the workspace; a tiny one stands for it, with a note."""
         path = self.relative(recorded_path)
         if _is_inside(path) and path not in self.files:
             self.files[path] = {"base64": _TINY_IMAGE_BASE64}
@@ -237,7 +241,7 @@ class Conversion:
             )
 
     def require_folder(self, name: str) -> None:
-        """Require a folder in the workspace."""
+        """Require a folder in the workspace; ignored outside of it."""
         path = self.relative(name)
         if _is_inside(path):
             self.files.setdefault(f"{path}/.keep", "")
@@ -263,7 +267,7 @@ class Conversion:
 
 
 def command_in_shell(command: Any) -> str:
-    """Return the command within `bash -lc '…'`, as a text or as words."""
+    """Return the command inside `bash -lc '…'`; any other command as one text."""
     if isinstance(command, str):
         try:
             words = shlex.split(command)
@@ -280,7 +284,7 @@ def command_in_shell(command: Any) -> str:
 
 
 def hunks_of(diff: str) -> list[tuple[str, str]]:
-    """Return the old and the new lines of each place of a unified diff."""
+    """Return the old and new lines of each hunk of a unified diff."""
     hunks: list[tuple[list[str], list[str]]] = []
     sides: list[list[str]] = []
     # Some servers append the new path of a moved file to the diff.
@@ -308,7 +312,7 @@ def hunks_of(diff: str) -> list[tuple[str, str]]:
 
 
 def patch_text(changes: Iterable[Change]) -> str:
-    """Return changes as a patch text, for what `add`, `update` and `delete` cannot express."""
+    """Return changes in patch syntax, for moves and several hunks in one file."""
     lines = ["*** Begin Patch"]
     for change in changes:
         name = {"add": "Add", "delete": "Delete"}.get(change.kind, "Update")

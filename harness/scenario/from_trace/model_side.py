@@ -1,6 +1,6 @@
-"""The model's script of a thread, from the calls of a trace or inferred from its items.
+"""The model's script of each thread, from recorded model calls or inferred from items.
 
-If the trace lacks the calls, each output of a tool begins a new call.
+When inferred, the model is called anew after each tool output.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _IMPOSSIBLE_PATCH: Final = {"update": {"not-in-the-trace.txt": {"old": "?\n", "n
 
 @dataclass(slots=True)
 class Part:
-    """A part of a reply with the number of its first frame, and its deltas with theirs."""
+    """A reply part with the seq of its first and last frame, and its deltas with theirs."""
 
     seq: int
     value: dict[str, Any]
@@ -43,7 +43,11 @@ class Part:
 
 @dataclass(slots=True)
 class Call:
-    """One model call: it was made after the frame `after_seq`, in `turn`."""
+    """One model call, made after the frame `after_seq`, in `turn`.
+
+    `holds` maps frame numbers to gates; `was_cut` is a broken stream, `was_dropped` one that the
+    server left.
+    """
 
     after_seq: int
     turn: Turn | None
@@ -55,7 +59,7 @@ class Call:
     holds: dict[int, str] = field(default_factory=dict[int, str])
 
     def step(self) -> dict[str, Any]:
-        """Return the call as a model step; a gate precedes what came after its frame."""
+        """Return the call as a model step, each gate before the parts after its frame."""
         if self.failure is not None:
             return {"fail": self.failure}
         holds = sorted(self.holds.items())
@@ -67,7 +71,7 @@ class Call:
             reply.append(_part_value(part, holds, is_cut=self.was_cut and last))
         reply += [{"hold": name} for _, name in holds]
         if self.was_dropped and not self.holds:
-            reply.append({"hold": f"left-{self.after_seq + 1}"})  # Its server listened no further.
+            reply.append({"hold": f"left-{self.after_seq + 1}"})  # The server stopped reading.
         if self.was_cut and not (
             self.parts and self.parts[-1].deltas and self.parts[-1].ends is None
         ):
@@ -78,7 +82,7 @@ class Call:
 
 
 def _part_value(part: Part, holds: list[tuple[int, str]], *, is_cut: bool) -> dict[str, Any]:
-    """Return a part with the gates between its deltas."""
+    """Return a part with gates between its deltas; removes these gates from `holds`."""
     if not part.deltas:
         return part.value
     deltas: list[Any] = []
@@ -97,7 +101,7 @@ def _part_value(part: Part, holds: list[tuple[int, str]], *, is_cut: bool) -> di
 
 
 class ModelSide:
-    """The calls of each thread of a trace, in order."""
+    """Model calls of each thread of a trace, in order."""
 
     def __init__(self, story: Story, conversion: Conversion) -> None:
         self._story = story
@@ -117,7 +121,7 @@ class ModelSide:
             )
 
     def call_at(self, thread: str, seq: int) -> Call | None:
-        """Return the last call of a thread that was made before a frame."""
+        """Return a thread's last call before a frame; None if it is not of the current turn."""
         turn = self._story.turn_at(thread, seq)
         earlier = [call for call in self.calls.get(thread, ()) if call.after_seq < seq]
         return earlier[-1] if earlier and (turn is None or earlier[-1].turn is turn) else None
@@ -125,7 +129,7 @@ class ModelSide:
     def _calls_by_group(
         self,
     ) -> dict[str, list[tuple[ModelCall, int, ModelEnd | None, ModelOutput | None]]]:
-        """Return the calls by their thread's name in the trace, each with its answer."""
+        """Return recorded calls by the mark's thread name: call, seq, end and output of each."""
         ends: dict[int, ModelEnd] = {}
         answers: dict[int, ModelOutput] = {}
         for mark in self._story.trace.marks:
@@ -149,7 +153,7 @@ class ModelSide:
         return groups
 
     def _group_of_each_thread(self, groups: dict[str, Any], threads: list[str]) -> dict[str, str]:
-        """Return thread -> the group of its calls, matched by their texts, else by order."""
+        """Return the group of calls of each thread id, matched by texts, else by order."""
         if len(groups) == 1 and threads:
             active = [
                 thread
@@ -182,7 +186,7 @@ class ModelSide:
         thread: str,
         rows: list[tuple[ModelCall, int, ModelEnd | None, ModelOutput | None]],
     ) -> list[Call]:
-        """Return the calls of the trace, with the items that each of them made."""
+        """Return the recorded calls, with the parts for the items that each made."""
         turns = self._story.turns_of_thread(thread)
         queue = [(turn, product) for turn in turns for product in turn.products]
         calls: list[Call] = []
@@ -208,7 +212,7 @@ class ModelSide:
         return calls
 
     def _fail_last_calls(self, turns: list[Turn], calls: list[Call]) -> None:
-        """Let the last call fail of each failed turn whose calls all succeeded."""
+        """Make the last call fail in each failed turn whose calls all succeeded."""
         for turn in turns:
             calls_of_turn = [call for call in calls if call.turn is turn]
             if (
@@ -224,7 +228,7 @@ class ModelSide:
     def _add_recorded_parts(
         self, call: Call, items: list[Any], queue: list[tuple[Turn, Product]]
     ) -> None:
-        """Add the parts of an answer that the trace holds word for word."""
+        """Add the parts of an answer that the trace holds in full; take its items off `queue`."""
         seq = call.after_seq + 1
         for item in items:
             kind = text(item.get("type"))
@@ -240,7 +244,7 @@ class ModelSide:
                 continue
             value = part_of_output_item(item, self._conversion)
             if product is not None and product.is_tool:
-                # For the files that it needs and makes; a patch is replaced by its effect.
+                # Registers the files that it needs and makes; a patch is replaced by its effect.
                 part_of_product = self._conversion.part_of_product(product)
                 if value and "patch" in value and self._story.has_file_contents:
                     value = part_of_product
@@ -263,7 +267,7 @@ class ModelSide:
         queue: list[tuple[Turn, Product]],
         next_call: int | None,
     ) -> None:
-        """Add the parts of an answer that the trace only summarises."""
+        """Add the parts of an answer that the trace only summarizes; take its items off `queue`."""
         texts = list(end.texts) if end is not None else []
         tools = end.tools if end is not None else 0
         is_cut = call.was_dropped or call.was_cut
@@ -309,7 +313,7 @@ class ModelSide:
             call.parts.append(Part(last_seq, {"patch": dict(_IMPOSSIBLE_PATCH)}))
 
     def _inferred_calls(self, thread: str) -> list[Call]:
-        """Return the calls of a thread whose model is not in the trace."""
+        """Return calls inferred from the items of a thread whose model is not in the trace."""
         return [
             call
             for turn in self._story.turns_of_thread(thread)
@@ -318,7 +322,7 @@ class ModelSide:
 
     def _calls_of_turn(self, turn: Turn) -> Iterator[Call]:
         call = Call(turn.begins, turn)
-        has_output = False  # Whether a tool of this call has given its outcome.
+        has_output = False  # Whether a tool of this call has finished.
         retries, inputs = list(turn.retries), turn.inputs[1:]
         for product in turn.products:
             if retries and retries[0] < product.begins:
@@ -329,7 +333,7 @@ class ModelSide:
                 )
                 yield call
                 call, has_output = Call(product.begins - 1, turn), False
-            # Input that the user added reaches the next call.
+            # Steered input is part of the next call.
             has_new_input = bool(call.parts) and bool(inputs) and inputs[0] < product.begins
             while inputs and inputs[0] < product.begins:
                 inputs.pop(0)
@@ -421,7 +425,7 @@ class ModelSide:
         return Part(product.begins, {"reasoning": body}, ends=product.ends)
 
     def _add_usage(self, thread: str, calls: list[Call]) -> None:
-        """Set the tokens of each call, if the server reported one count per call."""
+        """Set the token counts of each call if the server reported one count per call."""
         reported = [last for _, owner, last in self._story.usage if owner == thread]
         complete_calls = [
             call_made
@@ -437,13 +441,13 @@ class ModelSide:
 
 
 def _refusal_until_end(turn: Turn) -> dict[str, Any]:
-    """Return a call that ends its turn with the error that the turn had."""
+    """Return the failure that repeats until the turn ends, with the turn's error message."""
     message = turn.error or "the model failed"
     return {"status": 400, "message": message, "times": "until-turn-ends"}
 
 
 def _unusual_counts(counts: dict[str, int]) -> dict[str, int]:
-    """Return the counts that differ from the usual."""
+    """Return the token counts that differ from the model's defaults."""
     return {
         name: counts[name]
         for name, (_, default) in _USAGE.items()
@@ -463,5 +467,5 @@ def _failure(end: ModelEnd) -> dict[str, Any]:
 
 
 def _is_same_text(noted: str, item_text: str) -> bool:
-    """Return whether a text of a call is that of an item; the noted text may have been cut."""
+    """Return whether a call's text equals an item's; long recorded texts may be cut."""
     return noted.strip() == item_text.strip() or (len(noted) > 1000 and item_text.startswith(noted))

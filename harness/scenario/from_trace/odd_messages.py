@@ -1,11 +1,11 @@
-"""Messages of a trace that no step repeats as they were: the greeting, and lines without JSON."""
+"""Messages of a trace that no step repeats exactly: the greeting, and lines without JSON."""
 
 from harness.protocol.values import dig, obj
 from harness.trace.frame import Frame
 
 
 def initialize_note(frame: Frame) -> str:
-    """Return which parts of a recorded initialize are left out, "" for none."""
+    """Return a note on the parts of a recorded initialize that are left out, "" for none."""
     extra = obj(frame.params).keys() - {"clientInfo", "capabilities"}
     left_out = ", ".join([*sorted(extra), *obj(dig(frame.params, "capabilities"))])
     if not left_out:
@@ -14,7 +14,7 @@ def initialize_note(frame: Frame) -> str:
 
 
 def raw_content(frame: Frame) -> dict[str, str]:
-    """Return the line of a frame as `send_raw` takes it, in hex if it is not UTF-8."""
+    """Return the body of a `send_raw` step for a frame: its line, or hex if it is not UTF-8."""
     try:
         return {"line": frame.raw.decode("utf-8")}
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Messages that the client of a trace sent before something else was answered."""
+"""Client messages of a trace that overlap an unanswered request or a running turn."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ GREETING_METHODS: Final = ("initialize", "initialized")
 
 
 def has_spoken_before(story: Story, frame: Frame) -> bool:
-    """Return whether the client sent more than the greeting on the connection before."""
+    """Return whether the connection had a client message before, other than the greeting."""
     return any(
         earlier.connection == frame.connection
         and earlier.direction is Direction.TO_TARGET
@@ -22,7 +22,7 @@ def has_spoken_before(story: Story, frame: Frame) -> bool:
 
 
 def sent_more_before(story: Story, request: Frame, answer: Frame) -> bool:
-    """Return whether the client sent another message on the connection before the answer."""
+    """Return whether the client sent a further message on the connection before the answer."""
     return any(
         frame.direction is Direction.TO_TARGET
         and frame.connection == request.connection
@@ -32,7 +32,7 @@ def sent_more_before(story: Story, request: Frame, answer: Frame) -> bool:
 
 
 def overlaps_earlier_request(story: Story, request: Frame) -> bool:
-    """Return whether an earlier request about the same thread was not answered yet."""
+    """Return whether an earlier request about the same thread was still unanswered."""
     thread = text(dig(request.params, "threadId"))
     if not thread:
         return False
@@ -49,10 +49,9 @@ def overlaps_earlier_request(story: Story, request: Frame) -> bool:
 
 
 def starts_beside_a_turn(story: Story, request: Frame) -> bool:
-    """Return whether a turn/start came while the thread had a turn, begun or asked for.
+    """Return whether a turn/start came while its thread had a turn, running or requested.
 
-    What a server makes of it is open: it may refuse it, add its input, let it wait, or interrupt
-    the turn that runs.
+    Servers differ: they reject it, add its input, queue it, or interrupt the running turn.
     """
     if request.method != "turn/start":
         return False
@@ -62,7 +61,7 @@ def starts_beside_a_turn(story: Story, request: Frame) -> bool:
 
 
 def accepted_ends(story: Story, turn: Turn) -> str | list[str]:
-    """Return the statuses that a turn may end with: beside another one it may be interrupted."""
+    """Return the status of a turn; a list of two if overlapping turns make either legal."""
     ends = ["completed", "interrupted"]
     is_beside = any(
         other is not turn

@@ -1,6 +1,6 @@
-"""Names for values of the server that the client sent back.
+"""References to values of the server that the client sent back.
 
-A value gets a name only if it is used.
+A result gets an alias only if one of its values is used.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from harness.protocol.values import arr, obj
 
-# Members whose texts a client sends back as it got them.
+# Members whose values a client sends back unchanged.
 _IDS: Final = ("id", "threadId", "turnId", "itemId", "reviewThreadId", "nextCursor", "path")
 # Numbers and shorter texts are not unique enough to be ids.
 _MIN_ID_CHARACTERS: Final = 3
@@ -16,22 +16,22 @@ _MAX_PATH_DEPTH: Final = 6
 
 
 class References:
-    """The values received so far, each with its path."""
+    """Values received so far, each with the path of a reference to it."""
 
     def __init__(self) -> None:
         self._sources: dict[str, tuple[Callable[[], str], str]] = {}
 
     def add_values(self, alias: Callable[[], str], value: Any) -> None:
-        """Add the ids in a result; `alias` is called for its name if one of them is used."""
+        """Add the ids in a result; `alias` is called for the result's alias when one is used."""
         for path, identifier in _ids(value, ()):
             self._sources.setdefault(identifier, (alias, ".".join(path)))
 
     def knows(self, value: str) -> bool:
-        """Return whether a text is a value received earlier."""
+        """Return whether this text is a value received earlier."""
         return value in self._sources
 
     def with_names(self, value: Any) -> Any:
-        """Return a value with references in place of values received earlier."""
+        """Return a copy with references for values received earlier; other `$` are escaped."""
         if isinstance(value, str):
             source = self._sources.get(value)
             if source is not None:

@@ -1,4 +1,4 @@
-"""The words of a recorded model, as parts of a reply."""
+"""Output items of a recorded model, converted to parts of a reply."""
 
 from typing import Any, Final
 
@@ -21,12 +21,12 @@ def is_call(item: Any) -> bool:
 
 
 def message_text(item: Any) -> str:
-    """Return the text of a message."""
+    """Return the joined texts of a message item."""
     return "".join(texts_of(obj(item).get("content")))
 
 
 def part_of_output_item(item: Any, conversion: Conversion) -> dict[str, Any] | None:
-    """Return the part of a reply that an output item other than a message comes from."""
+    """Return the reply part for an output item that is no message; None, noted, if none fits."""
     output = obj(item)
     match output.get("type"):
         case "reasoning":

@@ -1,4 +1,4 @@
-"""The settings of the threads of a trace: those of the client, else those of the server."""
+"""Settings of the threads of a trace: as the client sent them, else as the server reported them."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ _SANDBOXES: Final = {
 
 
 def common_settings(story: Story, *, is_recording: bool) -> dict[str, Any]:
-    """Return the common settings; of a recording without the model, which is the target's."""
+    """Return the settings that all threads share; for a recording without the target's model."""
     rows: list[dict[str, Any]] = []
     for frame in story.frames:
         answer = story.answer_to(frame) if frame.method == "thread/start" else None
@@ -35,7 +35,7 @@ def common_settings(story: Story, *, is_recording: bool) -> dict[str, Any]:
 
 
 def setting_of(name: str, result: Any) -> Any:
-    """Return a thread's setting as the server reports it, None if it does not."""
+    """Return a setting in a result of thread/start as the request has it; None if it is missing."""
     if name == "approvalPolicy":
         return text(dig(result, name)) or None
     if name == "sandbox":

@@ -1,6 +1,6 @@
-"""The data of a run that no message shows, from the head of its trace.
+"""Data of a run that no message shows, from the head of its trace.
 
-A recording has no such data, and a race no steps: then they are inferred.
+A recording has no such data, and a race no steps; these are inferred instead.
 """
 
 import copy
@@ -13,7 +13,7 @@ from harness.trace.marks import MarkBody, StepBegins
 from harness.trace.trace import Mark, Trace
 
 Step = dict[str, Any]
-# Members of the scenario that also races have, which play other steps than the file's.
+# Members that the heads of races have too; a race plays other steps than the file's.
 _MEMBERS_WITHOUT_STEPS: Final = (
     "config",
     "mcp",
@@ -28,7 +28,7 @@ _MASK: Final = "<secret "
 
 
 class TraceHead:
-    """The head of a trace, read for a scenario; `has_steps` is whether it has the client's steps.
+    """Scenario members in the head of a trace; `has_steps` is whether the client's steps are there.
 
     `step_name` is the name of the current step.
     """
@@ -42,7 +42,7 @@ class TraceHead:
 
     @property
     def members(self) -> dict[str, Any]:
-        """Return the members of the scenario that the head holds."""
+        """Return the scenario's members that the head holds, copied."""
         names = (*_MEMBERS_WITHOUT_STEPS, *(_MEMBERS_WITH_STEPS if self.has_steps else ()))
         return {
             name: copy.deepcopy(self._members[name]) for name in names if self._members.get(name)
@@ -50,17 +50,17 @@ class TraceHead:
 
     @property
     def files(self) -> dict[str, Any]:
-        """Return the files that the working folder had."""
+        """Return the files that the workspace had at first, keyed by path."""
         return dict(obj(obj(self._members.get("workspace")).get("files")))
 
     @property
     def notes(self) -> Iterator[str]:
-        """Yield notes on data that the head lacks too."""
+        """Yield notes on data that the head lacks: masked secrets."""
         if _MASK in str(self._members):
             yield "a secret of the configuration is masked; put another in the place of <secret 1>"
 
     def begin_step(self, step: StepBegins) -> Step:
-        """Begin the client's next step; return the step if no message shows it, else {}."""
+        """Advance to the client's next step; return it if no message shows it, else {}."""
         self._index, self.step_name = self._index + 1, step.name
         row = self._row
         return {} if "as" in row else copy.deepcopy(row)
@@ -77,12 +77,12 @@ class TraceHead:
 
     @property
     def names(self) -> set[str]:
-        """Return the aliases of all that steps began."""
+        """Return all aliases that the steps give."""
         return {text(row.get("as")) for row in self._rows}
 
     @property
     def has_begun_step(self) -> bool:
-        """Return whether a step was begun."""
+        """Return whether the run has begun a step."""
         return self._index >= 0
 
     @property

@@ -1,4 +1,4 @@
-"""The events of a trace as turns, items and requests, to write a scenario from.
+"""Turns, items and requests of a trace, from which a scenario is written.
 
 Frames after the last step of a run are left out: they belong to the end of the trace.
 """
@@ -34,10 +34,10 @@ TYPES_NOT_FROM_MODEL: Final = ("userMessage", "enteredReviewMode", "contextCompa
 
 @dataclass(slots=True)
 class Product:
-    """A product of the model, as the server reported it: an item, or a plan (`type` is `PLAN`).
+    """An item or a plan that a turn produced; for a plan `type` is `PLAN`.
 
-    `value` is the last form seen. `begins` and `ends` are the numbers of its first and of its last
-    frame, `ends` None if it was not completed; `deltas` are (number, kind, index, text).
+    `value` is the last form seen. `begins` and `ends` are the seq of its first and last frame,
+    `ends` None if it was not completed; `deltas` are (seq, kind, index, text).
     """
 
     type: str
@@ -48,17 +48,17 @@ class Product:
 
     @property
     def is_tool(self) -> bool:
-        """Return whether the model called a tool for it."""
+        """Return whether the model made it by calling a tool."""
         return self.type in TOOL_TYPES or self.type == PLAN
 
 
 @dataclass(slots=True)
 class Turn:
-    """A turn: its products in order, its first and last frame, and its end.
+    """A turn: its products in order, the seq of its first and last frame, and its end.
 
-    `connection` is that of the client that started it, else of the first that got its end. `inputs`
-    are the frames of the user's messages, the first and the added ones; `has_compacted`: it
-    compacted the thread's history.
+    `connection` is that of the client that started it, else of the first that received its end.
+    `inputs` and `retries` are the seq of user messages and of announced retries; `has_compacted` is
+    whether it compacted the thread's history.
     """
 
     id: str
@@ -74,14 +74,14 @@ class Turn:
     has_compacted: bool = False
 
     def runs_at(self, seq: int) -> bool:
-        """Return whether it was in progress when the frame of this number was sent."""
+        """Return whether the turn was in progress at the frame number `seq`."""
         return self.begins < seq and (self.ends is None or seq < self.ends)
 
 
 class Story:
-    """A trace as turns and requests. `frames` and `marks` are those of the session itself.
+    """Turns and requests of a trace. `frames` and `marks` stop where its ending begins.
 
-    `has_file_contents`: patches are reported with the contents of files.
+    `has_file_contents` is whether patches are reported with the contents of files.
     """
 
     has_file_contents = True
@@ -115,15 +115,15 @@ class Story:
         return [turn for turn in self.turns.values() if turn.thread == thread]
 
     def turn_at(self, thread: str, seq: int) -> Turn | None:
-        """Return the turn of a thread that was in progress at a frame."""
+        """Return the turn of a thread that was in progress at a frame, None if there was none."""
         return next((turn for turn in self.turns_of_thread(thread) if turn.runs_at(seq)), None)
 
     def answer_to(self, request: Frame) -> Frame | None:
-        """Return the answer to a request."""
+        """Return the answer to a request, None if there is none."""
         return self.correlation.answer_of(request)
 
     def with_placeholders(self, value: Any) -> Any:
-        """Return a value with `{cwd}` and `{home}` in the place of the recorded folders."""
+        """Return a copy with `{cwd}` and `{home}` in place of the recorded folders."""
         if isinstance(value, str):
             for cwd in self.cwds:
                 value = value.replace(cwd, "{cwd}")
@@ -135,7 +135,7 @@ class Story:
         return value
 
     def _cwds(self) -> Iterator[str]:
-        """Yield the working folders of the threads, the run's run_folders first."""
+        """Yield the run's working folders; without any, the threads' reported ones."""
         run_folders = [mark.body.cwd for mark in self.trace.marks_of(Place) if mark.body.cwd]
         yield from run_folders
         if run_folders:
@@ -218,7 +218,7 @@ class Story:
             product.ends = frame.seq
 
     def _on_approval_request(self, frame: Frame) -> None:
-        """Add a command that the client is asked about: its item may come later, or never."""
+        """Add the command of an approval request, since its item may come later or never."""
         ids = (text(dig(frame.params, name)) for name in ("threadId", "turnId", "itemId"))
         key = (thread, turn, item) = (next(ids), next(ids), next(ids))
         command = dig(frame.params, "command")
@@ -240,13 +240,13 @@ class Story:
 
 
 def _thread_of(answer: Frame, request: Frame) -> str:
-    """Return the thread of a requested turn; a review may run on one of its review_thread."""
+    """Return the thread of a requested turn; a review's result may name another one."""
     review_thread = text(dig(answer.result, "reviewThreadId"))
     return review_thread or text(dig(request.params, "threadId"))
 
 
 def approval_request_of(story: Story, product: Product) -> Frame | None:
-    """Return the approval request of a command or a patch, None if there is none."""
+    """Return the server request about a command or patch item, None if there is none."""
     item_id = text(product.value.get("id"))
     for frame in story.frames:
         is_question = frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET
@@ -256,5 +256,5 @@ def approval_request_of(story: Story, product: Product) -> Frame | None:
 
 
 def texts_of(parts: Any) -> list[str]:
-    """Return the texts of content parts, or of a list of texts."""
+    """Return the texts of content parts, or the strings of a list, in order."""
     return [part if isinstance(part, str) else text(obj(part).get("text")) for part in arr(parts)]

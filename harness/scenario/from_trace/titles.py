@@ -1,4 +1,4 @@
-"""The title of a scenario that is made of a trace: which session it was."""
+"""Titles of scenarios made from traces."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _HANDSHAKE_METHODS: Final = ("initialize", "initialized")
 
 
 def title_of(trace: Trace) -> str:
-    """Return a title with the scenario's id of a run, or the first text of a recording."""
+    """Return a title with the scenario id of a run, or the first user text of a recording."""
     if trace.header.target != TARGET and trace.header.scenario:
         name = trace.header.scenario.removesuffix(f"@{EXEC}")
         return f"What was played as {name} happens again"
@@ -39,10 +39,10 @@ def title_of(trace: Trace) -> str:
 
 
 def _user_texts(trace: Trace) -> Iterator[str]:
-    """Give the user's texts, in order, without a player's own mark before them."""
+    """Yield the user's texts in order, on one line each."""
     for mark in trace.marks_of(ProgramStarted):
         last_word = mark.body.argv[-1]
-        if " " in last_word:  # A prompt, which also may come by its standard input.
+        if " " in last_word:  # A prompt; others come by standard input.
             yield last_word
     for frame in trace.frames:
         if frame.direction is not Direction.TO_TARGET:
@@ -54,7 +54,7 @@ def _user_texts(trace: Trace) -> Iterator[str]:
 
 
 def _shorten(words: str) -> str:
-    """Cut words to the length of a title, between two of them if possible."""
+    """Return words cut to the length of a title, between two words if possible."""
     plain = "".join(char if char.isprintable() else " " for char in words)
     if len(plain) <= _MAX_TITLE_CHARACTERS:
         return plain

@@ -1,4 +1,4 @@
-"""The state of a turn when the client acts in the middle of it."""
+"""State of a turn when the client acts before its end."""
 
 from typing import Any, Final
 
@@ -7,12 +7,12 @@ from harness.scenario.from_trace.answers import was_answered
 from harness.scenario.from_trace.story import TOOL_TYPES, Story, Turn
 from harness.trace.frame import Direction, Kind
 
-# Messages to wait for before an action in the middle of a turn: every server sends them.
+# Messages to wait for before an action during a turn: every server sends them.
 _METHODS_WAITED_FOR: Final = ("item/started", "item/completed", "error")
 
 
 def is_server_busy(story: Story, turn: Turn, seq: int) -> bool:
-    """Return whether a tool was running or a question open, so that no model stream was."""
+    """Return whether a tool ran or a server request was open at `seq`, so no model stream was."""
     for product in turn.products:
         if (
             product.type in TOOL_TYPES
@@ -31,7 +31,7 @@ def is_server_busy(story: Story, turn: Turn, seq: int) -> bool:
 
 
 def was_interrupted(story: Story, turn: Turn, seq: int) -> bool:
-    """Return whether the client had asked to interrupt the turn before."""
+    """Return whether the client requested to interrupt the turn before `seq`."""
     return any(
         frame.method == "turn/interrupt"
         and frame.direction is Direction.TO_TARGET
@@ -44,7 +44,7 @@ def was_interrupted(story: Story, turn: Turn, seq: int) -> bool:
 def last_message_of_turn(
     story: Story, turn: Turn, after: int, before: int
 ) -> dict[str, Any] | None:
-    """Return the last message about a turn after one frame and before another."""
+    """Return the `wait` for the last message about a turn between two frames; None if none fits."""
     for frame in reversed(story.frames):
         if not after < frame.seq < before or frame.direction is Direction.TO_TARGET:
             continue

@@ -1,4 +1,4 @@
-"""The messages that the waits of a run took: later steps can refer to their values."""
+"""Messages that satisfied the waits of a run: later steps can refer to their values."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _KINDS = {"notification": Kind.NOTIFICATION, "request": Kind.REQUEST}
 
 
 class WaitedMessages:
-    """Messages that the waits of a run took so far."""
+    """Messages that satisfied waits so far; their named values go to `refs`."""
 
     def __init__(self, story: Story, refs: References) -> None:
         self._story = story
@@ -20,7 +20,7 @@ class WaitedMessages:
         self._taken_frames: set[int] = set()
 
     def take_message(self, wait: Any) -> None:
-        """Note the message that a wait takes, and its values under the name that the wait gives."""
+        """Take the next message that satisfies a wait; add its values if the wait has an alias."""
         kind = next((key for key in (*_KINDS, "message") if key in obj(wait)), "")
         frame = next(
             (frame for frame in self._story.frames if self._is_waited_for(frame, kind, wait)), None
@@ -60,6 +60,6 @@ class WaitedMessages:
         )
 
     def _is_value_of(self, value: Any, name: str) -> bool:
-        """Return whether `value` was received in the result that the reference `name` means."""
+        """Return whether `value` came from the result to which the reference `name` points."""
         is_known = isinstance(value, str) and self._refs.knows(value)
         return is_known and self._refs.with_names(value).split(".")[0] == name.split(".")[0]

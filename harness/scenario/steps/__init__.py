@@ -1,7 +1,4 @@
-"""Players of the client's steps: a module per family, found by walking.
-
-`client_steps` defines the steps; the player calls these functions.
-"""
+"""Functions that play the client's steps: a module per group of steps, found by walking."""
 
 import importlib
 import pkgutil
@@ -12,7 +9,7 @@ from harness.scenario.steps.context import Play, registered_players
 
 @cache
 def plays_by_step() -> dict[type, Play]:
-    """Return the function that plays each class of step."""
+    """Return the function that plays a step, keyed by the step's class."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     return registered_players()

@@ -1,6 +1,4 @@
-"""Connections and the process behind them: connect, disconnect, kill, restart, read slowly,
-refuse the model's.
-"""
+"""Steps about connections, the server process behind them, and the model's address."""
 
 from harness.scenario.client_steps import (
     ConnectStep,
@@ -15,14 +13,14 @@ from harness.scenario.steps.context import StepContext, plays
 
 @plays(ConnectStep)
 async def connect(context: StepContext, step: ConnectStep) -> None:
-    """Open a further connection."""
+    """Open a further connection under the step's name."""
     context.set_target(f"connection {step.connect}")
     await context.connections.connect(step.connect)
 
 
 @plays(DisconnectStep)
 async def disconnect(context: StepContext, step: DisconnectStep) -> None:
-    """End a connection."""
+    """Close a connection."""
     context.set_target("the end of the connection")
     await context.connections.disconnect(step.name)
 
@@ -50,5 +48,5 @@ async def model_listens(context: StepContext, step: ModelListensStep) -> None:
 
 @plays(SlowReaderStep)
 async def slow_reader(context: StepContext, step: SlowReaderStep) -> None:
-    """Stop reading, or read on."""
+    """Stop or resume reading from a connection."""
     context.peer(step.slow_reader.on).set_reading(active=step.slow_reader.reading)

@@ -24,14 +24,14 @@ from harness.trace.frame import Frame, Kind
 
 @dataclass(slots=True)
 class Cast:
-    """The meaning of the scenario's aliases in this run."""
+    """Ids that stand for the scenario's aliases in this run; `thread_of` maps a turn's alias."""
 
     threads: dict[str, str] = field(default_factory=dict[str, str])
     turns: dict[str, str] = field(default_factory=dict[str, str])
     thread_of: dict[str, str] = field(default_factory=dict[str, str])
 
     def add_answer(self, alias: str, request: Frame, answer: Frame) -> None:
-        """Add the thread or turn in the answer to a request under the alias, if there is one."""
+        """Record the thread or turn id in a request's answer under the alias, if there is one."""
         result = answer.result
         thread_id, turn_id = (text(dig(result, name, "id")) for name in ("thread", "turn"))
         if thread_id and result_has(request.method, "thread"):
@@ -44,7 +44,7 @@ class Cast:
 
 
 class FailureKind(StrEnum):
-    """Reasons why a step could not be done.
+    """Reasons why a step failed.
 
     TIMEOUT: the target of its wait did not come within its bound. REFUSED: the server's answer is
     not the expected one. CRASH: the server closed the connection. OTHER_END: a turn ended with
@@ -61,7 +61,7 @@ class FailureKind(StrEnum):
 
 
 class StepFailed(HarnessError):
-    """A step that cannot be done; `capability` is what the target lacks, "" for none."""
+    """A step that failed; `capability` is the one that the target lacks, "" for none."""
 
     def __init__(self, kind: FailureKind, message: str, *, capability: str = "") -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ class Connections(Protocol):
         ...
 
     async def set_model_listening(self, *, listening: bool) -> None:
-        """Let the model's address accept connections, or refuse them."""
+        """Make the model's address accept or refuse connections."""
         ...
 
 
@@ -135,11 +135,11 @@ def _no_text() -> str:
 
 @dataclass(slots=True)
 class StepContext:
-    """The state of one run of the client's side.
+    """State of one run of the client's side.
 
     `values` holds the result of each alias, `unanswered_requests` the requests that a later step
-    waits for, `taken_frames` the frames that a wait has taken, `target` the current wait's target,
-    `tasks` the tasks beside the steps; `describe_nearest` describes the nearest message.
+    waits for, `taken_frames` the seq of frames that satisfied a wait, `target` the current wait's
+    target, `tasks` the tasks beside the steps; `describe_nearest` describes the nearest message.
     """
 
     connections: Connections
@@ -176,11 +176,11 @@ class StepContext:
         return self.connections.peer(name)
 
     def thread(self, alias: str) -> str:
-        """Return the id of the thread of that alias."""
+        """Return the id of the thread of that alias. Raises `StepFailed` if its answer had none."""
         return self._id(self.cast.threads, alias, "thread")
 
     def turn(self, alias: str) -> str:
-        """Return the id of the turn of that alias."""
+        """Return the id of the turn of that alias. Raises `StepFailed` if its answer had none."""
         return self._id(self.cast.turns, alias, "turn")
 
     @staticmethod
@@ -191,7 +191,7 @@ class StepContext:
         return ids[alias]
 
     def resolve(self, value: Any) -> Any:
-        """Return the value with its placeholders and references replaced."""
+        """Return the value, filled in. Raises `StepFailed` for a reference without a value."""
         try:
             return resolve_references(fill(value, self.placeholders), self.values)
         except UnknownValue as error:
@@ -200,7 +200,7 @@ class StepContext:
     async def request(
         self, on: str, method: str, params: Any, *, alias: str | None = None
     ) -> Frame:
-        """Send a request that must be answered by a result."""
+        """Send a request and return its result. Raises `StepFailed` if the answer is an error."""
         peer = self.peer(on)
         request = await peer.send_request(method, params)
         return await self.wait_for_answer(peer, request, "result", alias)
@@ -208,7 +208,10 @@ class StepContext:
     async def wait_for_answer(
         self, peer: Peer, request: Frame, expect: Answers, alias: str | None
     ) -> Frame:
-        """Wait for the answer to a request; it must be what the step expects."""
+        """Wait for a request's answer, and record its value and ids under the alias.
+
+        Raises `StepFailed` if `expect` is the other kind of answer.
+        """
         self.set_target(ANSWER)
         answer = await peer.wait_for_answer(request)
         method = request.method or "the request"
@@ -229,7 +232,7 @@ class StepContext:
     ) -> None:
         """Set the target of the current wait, and the function that describes the nearest message.
 
-        A `str` is its own kind: it is the same in every scenario that waits for the same thing.
+        A `str` is both words and kind: it is the same in every scenario with such a wait.
         """
         self.target = target if isinstance(target, WaitTarget) else WaitTarget.of_words(target)
         self.describe_nearest = describe_nearest
@@ -241,7 +244,7 @@ class StepContext:
         target: WaitTarget | str,
         describe_nearest: Callable[[], str] = _no_text,
     ) -> Frame:
-        """Wait for a frame that no other wait has taken."""
+        """Wait for a matching frame that satisfied no earlier wait, take it and return it."""
         self.set_target(target, describe_nearest)
         taken_frames = self.taken_frames
         frame = await self.peer(on).inbox.wait(
@@ -253,7 +256,7 @@ class StepContext:
     async def wait_unless_gone(
         self, wait: Callable[[], Awaitable[None]], target: WaitTarget | str
     ) -> None:
-        """Wait for something outside the connection; raise `TargetGone` if it ends first."""
+        """Wait for an event outside the connection. Raises `TargetGone` if that ends first."""
         self.set_target(target)
         peer = self.peer()
         async with anyio.create_task_group() as tasks:
@@ -276,7 +279,7 @@ _PLAYS: dict[type, Play] = {}
 
 
 def plays(step: type) -> Callable[[P], P]:
-    """Register the function that plays a class of step; a second one raises ValueError."""
+    """Register the function that plays a class of step. Raises `ValueError` for a second one."""
 
     def register(play: P) -> P:
         if step in _PLAYS:
@@ -288,5 +291,5 @@ def plays(step: type) -> Callable[[P], P]:
 
 
 def registered_players() -> dict[type, Play]:
-    """Return the players registered so far."""
+    """Return the functions registered so far, keyed by class of step."""
     return dict(_PLAYS)

@@ -1,4 +1,4 @@
-"""Threads and turns: start, read, interrupt, steer."""
+"""Steps on threads and turns: start, read, interrupt, steer."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ async def start_thread(context: StepContext, step: StartThreadStep) -> None:
 
 @plays(StartTurnStep)
 async def start_turn(context: StepContext, step: StartTurnStep) -> None:
-    """Send turn/start; the first input of a thread that shares the model carries its marker."""
+    """Send turn/start; with several scripted threads each first input carries a marker."""
     body = step.start_turn
     thread_id = context.thread(body.thread)
     inputs = [_text_input(body.text)] if body.input is None else context.resolve(body.input)
@@ -49,7 +49,7 @@ async def interrupt(context: StepContext, step: InterruptStep) -> None:
 
 @plays(SteerStep)
 async def steer(context: StepContext, step: SteerStep) -> None:
-    """Send turn/steer with the turn as its precondition."""
+    """Send turn/steer with the turn as `expectedTurnId`."""
     body = step.steer
     turn_id = context.turn(body.turn)
     params = {

@@ -1,6 +1,6 @@
-"""The files of the server: a look at one, a search of its home, and files that it is to read.
+"""Steps on the server's files: look at one, search its home, write and remove files.
 
-Rules judge the files. A server may run on another machine, or keep no files: then nothing is found.
+Rules judge the marks. A server on another machine, or one without files, shows none.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ from harness.trace.trace import Trace
 
 @plays(LookAtStep)
 async def look_at(context: StepContext, step: LookAtStep) -> None:
-    """Note whether a file exists; a path that is not a text is ignored.
+    """Mark whether a file exists; a path that is not a text is ignored.
 
-    There is no await in between: the mark has the position of the look.
+    Nothing is awaited in between, so the mark's position is the time of the look.
     """
     path = context.resolve(step.look_at.path)
     recorder = context.peer().recorder
@@ -39,7 +39,7 @@ async def look_at(context: StepContext, step: LookAtStep) -> None:
 
 @plays(SearchHomeStep)
 async def play_search_home(context: StepContext, step: SearchHomeStep) -> None:
-    """Note which files below the home have the texts."""
+    """Mark which files below the home have any of the texts; nothing if the home is unknown."""
     texts = [text for text in context.resolve(step.search_home.texts) if isinstance(text, str)]
     recorder = context.peer().recorder
     home = _home_of(recorder.trace)
@@ -70,7 +70,7 @@ async def remove_file(context: StepContext, step: RemoveFileStep) -> None:
 
 @contextlib.contextmanager
 def _raise_step_failed() -> Generator[None]:
-    """End the script if the disk refuses."""
+    """Raise `StepFailed` for an `OSError` in the block."""
     try:
         yield
     except OSError as error:
@@ -78,7 +78,7 @@ def _raise_step_failed() -> Generator[None]:
 
 
 def _writable_path(context: StepContext, path_text: str) -> Path:
-    """Return an absolute path below the workspace or the home; others raise `StepFailed`."""
+    """Return an absolute path below the workspace or the home. Raises `StepFailed` for others."""
     path = Path(os.path.normpath(str(context.cwd / context.resolve(path_text))))
     home = _home_of(context.peer().recorder.trace)
     for folder in (context.cwd, home):
@@ -89,6 +89,6 @@ def _writable_path(context: StepContext, path_text: str) -> Path:
 
 
 def _home_of(trace: Trace) -> Path | None:
-    """Return the home of the server of this trace, None if no mark names it."""
+    """Return the home of the server of this trace, None if it is unknown."""
     places = trace.marks_of(Place)
     return Path(places[-1].body.home) if places and places[-1].body.home else None

@@ -1,4 +1,4 @@
-"""Any message: requests, notifications, raw bytes, answers to the server's requests."""
+"""Steps that send messages: requests, notifications, raw bytes, answers to server requests."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from harness.trace.frame import Frame, Kind
 
 @plays(RequestStep)
 async def request(context: StepContext, step: RequestStep) -> None:
-    """Send a request, and wait for its answer unless the step does not."""
+    """Send a request; wait for its answer and check it, unless the step has `wait: false`."""
     body = step.request
     peer = context.peer(body.on)
     params = context.resolve(body.params)
@@ -40,13 +40,13 @@ async def notify(context: StepContext, step: NotifyStep) -> None:
 
 @plays(SendRawStep)
 async def send_raw(context: StepContext, step: SendRawStep) -> None:
-    """Send bytes as they are; no rule blames the client for them."""
+    """Send bytes unchanged; rules do not judge the client for them."""
     await context.peer(step.send_raw.on).send_raw(step.send_raw.raw)
 
 
 @plays(AnswerStep)
 async def answer(context: StepContext, step: AnswerStep) -> None:
-    """Answer a server request that is not answered yet (or is, for `again`), or each to come."""
+    """Answer a server request that is open (or answered, for `again`), or every future one."""
     body = step.answer
     peer = context.peer(body.on)
     conditions = context.resolve(body.where)
@@ -71,7 +71,7 @@ async def answer(context: StepContext, step: AnswerStep) -> None:
 
     async def answer_next() -> None:
         question = await peer.inbox.wait(is_question)
-        while not is_question(question):  # another standing answer was woken by it and was first
+        while not is_question(question):  # another standing answer was faster
             question = await peer.inbox.wait(is_question)
         if body.alias is not None:
             context.values[body.alias] = question.params

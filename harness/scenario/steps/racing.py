@@ -1,4 +1,4 @@
-"""The steps of a race: reach a position, act there, check the result."""
+"""Steps of a race: reach a position, act there, check the result."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.marks import RaceActs
 
 ADDED_TEXT = "Mind the heron by the lock."
-"""The input of a steer: words that nothing else in a scenario has."""
+"""The steered input; no other text of a scenario contains it."""
 SECOND_TURN, REVIVED_TURN = "race-second", "race-revived"
 ATTACHED_CONNECTION = "race-attached"
 
@@ -51,7 +51,7 @@ def turn_params(context: StepContext, body: StartTurn) -> dict[str, Any]:
 
 @plays(ReachStep)
 async def reach(context: StepContext, step: ReachStep) -> None:
-    """Wait for all sights of a position; raise `StepFailed` if the turn ends first."""
+    """Wait for all events of a position. Raises `StepFailed` if the turn ends first."""
     position: Position = step.reach.position
     thread_id = context.thread(step.reach.thread)
     reached, connection_ended = False, False
@@ -110,7 +110,7 @@ async def _wait_for_sight(context: StepContext, thread_id: str, sight: Sight) ->
 
 
 def _nth_match(number: int, matches: Predicate) -> Predicate:
-    """Return the `number`-th frame that matches; an inbox asks about each frame once, in order."""
+    """Return a predicate for the `number`-th match; it must see each frame once, in order."""
     count = 0
 
     def is_nth(frame: Frame) -> bool:
@@ -170,9 +170,9 @@ async def act(context: StepContext, step: ActStep) -> None:
 
 
 async def _attach(context: StepContext, body: Act) -> None:
-    """Resume the thread on a further connection, or on the same one if there is no other.
+    """Resume the thread on a further connection, or on the first if there can be only one.
 
-    Resuming a thread that is loaded may be refused.
+    The server may refuse to resume a thread that is loaded.
     """
     on = ATTACHED_CONNECTION
     context.set_target("a further connection")
@@ -199,8 +199,8 @@ async def restart_killed(context: StepContext, step: AgainStep) -> None:
 async def revive(context: StepContext, step: ReviveStep) -> None:
     """Read and resume a thread of the killed server, and start a turn on it.
 
-    A server that keeps no threads may refuse each of these; the rules judge what it shows.
-    The rest of the script is skipped: the thread may have other settings now.
+    A server that stores no threads may refuse each of these. The rest of the script is skipped,
+    since the thread may have other settings now.
     """
     context.model.skip_script()
     thread_param = {"threadId": context.thread(step.revive.thread)}
@@ -219,7 +219,7 @@ async def revive(context: StepContext, step: ReviveStep) -> None:
 async def _is_answered_by_result(
     context: StepContext, method: str, params: dict[str, Any], alias: str | None = None
 ) -> bool:
-    """Return whether a request was answered by a result."""
+    """Send a request; return whether it was answered by a result."""
     peer = context.peer()
     request = await peer.send_request(method, params)
     answer = await context.wait_for_answer(peer, request, "any", alias)
@@ -262,7 +262,7 @@ async def _second_turn(context: StepContext, body: Act) -> None:
 
 
 async def _answer(context: StepContext, body: Act) -> None:
-    """Decline an open question, or answer the last one a second time."""
+    """Decline an open server request, or answer the last one a second time."""
     peer = context.peer()
     questions = [frame for frame in peer.inbox.frames if frame.kind is Kind.REQUEST]
     unanswered = [
@@ -280,9 +280,9 @@ def _denial(question: Frame) -> dict[str, Any]:
 
 @plays(SettleStep)
 async def settle(context: StepContext, step: SettleStep) -> None:
-    """Wait for the ends of the turns; an accepted input must have reached the model once.
+    """Wait for the ends of the turns, and check that accepted input reached the model once.
 
-    In a turn that failed or was interrupted it may not have come so far.
+    In a turn that failed or was interrupted it need not reach the model.
     """
     body = step.settle
     if body.turn in context.unanswered_requests:

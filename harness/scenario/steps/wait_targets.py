@@ -1,4 +1,4 @@
-"""The target of a step's wait: its words for people, and its kind for comparisons."""
+"""Targets of waits: words for people, and a kind for comparisons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,16 +41,16 @@ def awaited_notification_kind(method: str, conditions: Mapping[str, Any]) -> str
 
 
 def end_of_turn(name: str) -> WaitTarget:
-    """Return the end of a turn; `name` is its alias or its id."""
+    """Return the target for the end of a turn; `name` is its alias or its id."""
     return WaitTarget("the end of a turn", f"the end of turn {name}")
 
 
 def model_call(number: int, *, until_ended: bool) -> WaitTarget:
-    """Return a model call (from 1), or with `ended` the end of its stream."""
+    """Return the target for a model call (from 1), or for the end of its stream."""
     end = "the end of " if until_ended else ""
     return WaitTarget(f"{end}a model call", f"{end}model call {number}")
 
 
 def gate(name: str) -> WaitTarget:
-    """Return the model's stream, held at a gate."""
+    """Return the target for the model's stream, held at a gate."""
     return WaitTarget("the model's stream at a gate", f"the model's stream at gate {name}")

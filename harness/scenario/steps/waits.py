@@ -1,6 +1,6 @@
-"""Waiting: for the end of a turn, a message, an answer, a gate, a model call; and opening gates.
+"""Steps that wait for a message, the end of a turn, a gate or a model call, or open a gate.
 
-No wait depends on time.
+No wait depends on time, except that `or_silence` ends one.
 """
 
 from functools import partial
@@ -23,14 +23,14 @@ from harness.trace.marks import GateOpened
 
 @plays(OpenStep)
 async def open_gate(context: StepContext, step: OpenStep) -> None:
-    """Open a gate of the model's side."""
+    """Open a gate, and mark it."""
     context.model.gates.open(step.open)
     context.peer().recorder.mark(GateOpened(step.open))
 
 
 @plays(WaitStep)
 async def wait(context: StepContext, step: WaitStep) -> None:
-    """Wait for the one thing that the step names."""
+    """Wait for the one event that the step names."""
     body = step.wait
     frame: Frame | None = None
     match body.awaited_kinds[0]:
@@ -86,7 +86,7 @@ async def _wait_for_turn(context: StepContext, body: Wait) -> Frame:
 async def _wait_until_idle(context: StepContext, body: Wait) -> None:
     """Wait for the end of all turns on a thread, also of those that no step started.
 
-    If the thread's last reported status is active, wait for another one too.
+    If the thread's last reported status is active, wait for another status too.
     """
     thread, inbox = context.thread(body.idle or ""), context.peer(body.on).inbox
     turn_ids = [
@@ -109,14 +109,14 @@ async def _wait_until_idle(context: StepContext, body: Wait) -> None:
 
 
 def _thread_status(thread: str, frame: Frame) -> str:
-    """Return the status of a thread that a message reports, "" for none."""
+    """Return the status of this thread that a message reports, "" for other messages."""
     if frame.method != "thread/status/changed" or dig(frame.params, "threadId") != thread:
         return ""
     return text(dig(frame.params, "status", "type"))
 
 
 async def _wait_for_message(context: StepContext, body: Wait) -> Frame:
-    """Wait for a notification of one of some methods, or for a server request."""
+    """Wait for one of several notifications, or for a server request; return its frame."""
     is_notification = body.notification is not None
     names = body.notification if body.notification is not None else body.request or ""
     methods = [names] if isinstance(names, str) else names
@@ -153,7 +153,7 @@ async def _wait_for_model(context: StepContext, body: Wait) -> None:
 
 
 def ends_turn(thread: str, turn_id: str, frame: Frame) -> bool:
-    """Return whether a message is the end of that turn; one that names no thread is about any."""
+    """Return whether a message is the end of that turn; it may lack a thread id."""
     if frame.method != "turn/completed" or dig(frame.params, "turn", "id") != turn_id:
         return False
     return (text(dig(frame.params, "threadId")) or thread) == thread
