@@ -49,7 +49,7 @@ _TURN_FINDINGS = ("setup.model-not-called", NO_TURN)
 
 
 class Bench:
-    """Plays scenarios against one target. Make it with `open_bench`."""
+    """Environment that plays scenarios against one target. Make it with `open_bench`."""
 
     def __init__(
         self,
@@ -76,18 +76,18 @@ class Bench:
         self.commands = CommandBench(profile, bounds, book, folder, self.hygiene)
         self.sdk = SdkBench(profile, bounds, book, folder, models, self.hygiene)
         self.step_bound: float | None = None
-        """The bound of a scenario's steps in seconds, if it is shorter than usual."""
+        """Upper bound of a scenario's steps in seconds; None for the usual bounds."""
         self._model_reached = False
         self._proven = False
 
     @property
     def bounds(self) -> Bounds:
-        """The profile's bounds, as this run scales them."""
+        """Return the profile's bounds, as this run scales them."""
         return self._bounds
 
     @property
     def model_url(self) -> str:
-        """Return the address of the fake model."""
+        """Return the address of the scripted model."""
         return self._models.url
 
     def blocker_for(self, loaded: Loaded) -> Finding | None:
@@ -104,10 +104,10 @@ class Bench:
         return finding
 
     async def first_turn(self, patience: float) -> Run:
-        """Play the plain turn on a fresh process; `patience` scales the bound of its steps.
+        """Play the plain turn on a fresh process; `patience` multiplies the bound of its steps.
 
-        Earlier findings about the model are dropped, since this play finds them again if they are
-        right. The end of the trace is bounded by one short silence, and by the bound of the steps.
+        The earlier blocker is dropped, since this play finds it again if it is right. The end of
+        the trace is bounded by one short silence, and by the bound of the steps.
         """
         await self.servers.retire_all()
         self.blocker = None
@@ -119,7 +119,7 @@ class Bench:
     async def run(self, loaded: Loaded) -> Run:
         """Play one scenario. Raises `SetupFailed` if the server cannot be used at all.
 
-        A scenario that asks for a process of its own shares it with none before or after it.
+        A scenario that asks for its own process shares it with no other.
         """
         if loaded.surface == EXEC:
             return await self.exec.run(loaded)
@@ -140,7 +140,7 @@ class Bench:
         try:
             run = await self._play(loaded)
         except SetupFailed:
-            # Some servers can run only once at a time: they have a fixed port, or a lock.
+            # Some servers have a fixed port or a lock, so two cannot run at once.
             if not await self.servers.run_alone():
                 raise
             self.blocker, before = None, ()
@@ -163,7 +163,7 @@ class Bench:
         return stage.run
 
     def _shortened_bounds(self, step: float) -> Bounds:
-        """Return bounds with at most `step` seconds a step, and four times that for the end."""
+        """Return bounds of at most `step` seconds for a step, and about four times that in all."""
         step = min(step, self._bounds.step)
         scenario = min(4 * step + self._bounds.settle, self._bounds.scenario)
         return self._bounds.model_copy(update={"step": step, "scenario": scenario})
@@ -171,14 +171,14 @@ class Bench:
     def conversation_of(
         self, loaded: Loaded, *, ending: Bounds | None = None
     ) -> AbstractAsyncContextManager[ConversationContext]:
-        """Hold a conversation with the settings of a scenario, without playing its steps."""
+        """Open a conversation with the settings of a scenario, without playing its steps."""
         scripts = loaded.scenario.scripts()
         return self.conversation(loaded.id, scripts, needs=needs_of(loaded), ending=ending)
 
     def player(
         self, loaded: Loaded, stage: ConversationContext, *, bounds: Bounds | None = None
     ) -> Player:
-        """Return the player of a scenario's steps; `bounds` replace those of the run."""
+        """Return a player for a scenario's steps; `bounds` override those of the run."""
         return Player(
             loaded,
             stage.peer,
@@ -194,9 +194,9 @@ class Bench:
         )
 
     async def _sanity_turn(self, server: RunningServer, needs: Needs) -> None:
-        """Check that a process still works after a scenario, and retire it if not.
+        """Check that a process still works after a scenario, and end it if not.
 
-        `needs` are those of the next scenario, which has the settings of the process.
+        `needs` are those of the next scenario, whose settings the process has.
         """
         if self.blocker is not None:
             return  # A plain turn fails on every process.
@@ -227,11 +227,11 @@ class Bench:
     ) -> AsyncGenerator[ConversationContext]:
         """Hold one conversation for the length of the block, then bring its trace to its end.
 
-        `scripts` are the model's replies on the thread of each alias. After the block `stage.run`
-        is the result; its `unmet` is the reason why the block stopped: a TimeoutError, `StepFailed`
-        or `TargetGone` raised in it, which is not raised further. The block has no bound of its
-        own: steps, `stage.request` and `stage.wait` have theirs; use `anyio.fail_after` around the
-        rest. It is entered and left in one task; other tasks may send within it (through a blocking
+        `scripts` are the model's replies, keyed by thread alias. After the block `stage.run` is the
+        result; its `unmet` is the reason why the block stopped: a TimeoutError, `StepFailed` or
+        `TargetGone` raised in it, which is not raised further. The block has no bound of its own:
+        steps, `stage.request` and `stage.wait` have theirs; use `anyio.fail_after` around the rest.
+        It is entered and left in one task; other tasks may send within it (through a blocking
         portal: `wrap_async_context_manager`). Raises `SetupFailed` if the server cannot be used at
         all.
         """
@@ -244,11 +244,11 @@ class Bench:
         self._watch_model(stage.run)
 
     def _watch_model(self, run: Run) -> None:
-        """Add one finding and block further scenarios when the server never reaches the model."""
+        """Add a finding and block further scenarios if no turn has ever reached the model."""
         if run.model.calls:
             self._model_reached = True
         if self._model_reached or run.has_died or run.has_flooded or not run.cast.turns:
-            return  # A server that died or flooded had no time to: its end is the finding.
+            return  # Its crash or flood is the finding.
         strays = f"; it asked the model for {self._models.strays[0]}" if self._models.strays else ""
         self.blocker = Finding(
             "setup.model-not-called",
@@ -259,7 +259,7 @@ class Bench:
 
 
 def _advise_model_url(profile: Profile) -> str:
-    """Return advice for a model that is not called, by how the server gets its address."""
+    """Return advice for a model that is not called: how the profile can pass its address."""
     carriers = model_address_carriers(profile)
     if carriers:
         return (
@@ -285,7 +285,7 @@ async def open_bench(
     scale: float = 1.0,
     kind: type[B] = Bench,
 ) -> AsyncGenerator[B]:
-    """Open a bench for one worker, of a `kind`; all that it started is gone when it closes."""
+    """Open a bench of class `kind` for one worker; stop all its processes at the end."""
     folder = RunFolder(base, worker)
     try:
         async with model_server() as models, anyio.create_task_group() as tasks:

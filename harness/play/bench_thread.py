@@ -1,4 +1,4 @@
-"""A bench on an event loop in a thread of its own, for callers that are not asynchronous."""
+"""A bench on an event loop in its own thread, for synchronous callers."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ class BenchThread:
     def run(self, loaded: Loaded, step_bound: float | None = None) -> Run:
         """Play one scenario; a step waits at most `step_bound` seconds, if given.
 
-        Raises `Interrupted` at a signal, `SetupFailed` as the bench does.
+        Raises `Interrupted` at a signal, and `SetupFailed` if the server cannot be used at all.
         """
         self.bench.step_bound = step_bound
         try:
@@ -43,20 +43,20 @@ class BenchThread:
             self.bench.step_bound = None
 
     def missing_commands(self, needs: Sequence[str]) -> list[str]:
-        """Return the needs that are commands unknown to the agent. Raises as `run` does."""
+        """Return the needs that are commands unknown to the agent. Raises like `run`."""
         return self._wait_for(self.bench.commands.prober.missing_needs, needs)
 
     def first_turn(self, patience: float) -> Run:
-        """Play the plain turn on a fresh process. Raises as `run` does."""
+        """Play the plain turn on a fresh process. Raises like `run`."""
         return self._wait_for(self.bench.first_turn, patience)
 
     def retire(self) -> None:
-        """End the shared processes, so that the next scenario gets a fresh one."""
+        """End the shared processes, so that the next scenario starts a fresh one."""
         portal, bench = self._open()
         portal.call(bench.servers.retire_all)
 
     def close(self) -> Bench | None:
-        """End everything that was started, and return the bench, if it was ever opened."""
+        """End all processes, and return the bench; None if it was not open."""
         opened, self._opened = self._opened, None
         self._stack.close()
         return opened[1] if opened is not None else None

@@ -1,4 +1,4 @@
-"""Capabilities that a run shows a server not to offer.
+"""Capabilities that a run shows to be missing in a server.
 
 A profile that declares a capability promises it: it is not probed, and its absence is a failure.
 """
@@ -28,7 +28,7 @@ Probe = Callable[[Run, Conversation], bool]
 
 
 def _all_interrupted(conversation: Conversation) -> bool:
-    """Return whether a client interrupted every turn.
+    """Return whether the client interrupted every turn, of at least one.
 
     An interrupt may overtake the messages that would show a capability.
     """
@@ -37,7 +37,7 @@ def _all_interrupted(conversation: Conversation) -> bool:
 
 
 def _offers_reasoning(run: Run, conversation: Conversation) -> bool:
-    """Return whether reasoning that the model streamed became an item."""
+    """Return whether reasoning became an item, if the model streamed any."""
     streamed = any(
         isinstance(part, Reasoning)
         for call in run.model.calls
@@ -53,7 +53,7 @@ def _offers_reasoning(run: Run, conversation: Conversation) -> bool:
 
 
 def _offers_deltas(run: Run, conversation: Conversation) -> bool:
-    """Return whether the server passed text on as a delta while the scenario was played.
+    """Return whether the server sent a delta before the end of the scenario's steps.
 
     One delta for the whole text, when the model is done, is legal; if the scenario holds the
     model's stream, that delta arrives only after the end has opened every gate.
@@ -67,9 +67,9 @@ def _offers_deltas(run: Run, conversation: Conversation) -> bool:
 
 
 def _offers_model_retry(run: Run, conversation: Conversation) -> bool:
-    """Return whether a failed call was repeated; announcing a retry and giving up is not enough.
+    """Return whether a failed call was retried; announcing a retry is not enough.
 
-    A turn that was interrupted after the announcement could not go on to the call.
+    A turn that was interrupted after the announcement could not make the call, and passes.
     """
     if len(run.model.calls) > max(1, len(conversation.turns)):
         return True
@@ -80,10 +80,10 @@ def _offers_model_retry(run: Run, conversation: Conversation) -> bool:
 
 
 def _grants_request(method: str, run: Run, conversation: Conversation) -> bool:
-    """Return whether not every request of a method was refused, in whatever form.
+    """Return whether a request of a method was answered by a result, or none was answered.
 
-    Used for methods that are not in the text, which a server refuses in its own way, and for
-    methods whose parameters the text does not show: a server may refuse our guess.
+    Used for methods that a server may reject with any error: the specification lacks the method, or
+    its parameters, so that ours are a guess.
     """
     answers = [
         frame.kind
@@ -97,7 +97,7 @@ def _grants_request(method: str, run: Run, conversation: Conversation) -> bool:
 def _shows_compaction(run: Run, conversation: Conversation) -> bool:
     """Return False if compaction is granted and has no visible effect.
 
-    A server may find a short history not worth compacting: then it does not call the model, and
+    A server may find that a short history needs no compaction: then it does not call the model, and
     sends neither an item nor a turn.
     """
     granted = any(
@@ -118,9 +118,9 @@ def _shows_compaction(run: Run, conversation: Conversation) -> bool:
 
 
 def _offers_compaction_by_model(run: Run, conversation: Conversation) -> bool:
-    """Return whether the model was called while none of the client's turns ran.
+    """Return whether the model was called between a compaction request and the next turn.
 
-    If the scenario requests no compaction: whether it was called more often than turns were
+    If the scenario requests no compaction: whether there were more calls than turns that it
     started.
     """
     request_seq = next(
@@ -139,12 +139,12 @@ def _offers_compaction_by_model(run: Run, conversation: Conversation) -> bool:
 
 
 def _offers_compaction_turn(run: Run, conversation: Conversation) -> bool:
-    """Return whether a requested compaction is reported as a turn of its own."""
+    """Return whether the server reported a turn that no request started."""
     return any(turn.starts and turn.request is None for turn in conversation.turns.values())
 
 
 def _offers_storage(run: Run, conversation: Conversation) -> bool:
-    """Return False if threads are ephemeral although no request made them so."""
+    """Return False if a thread is ephemeral although its request did not ask for that."""
     return not any(
         dig(answer.result, "thread", "ephemeral") is True
         for answer in run.trace.frames
@@ -156,7 +156,7 @@ def _offers_storage(run: Run, conversation: Conversation) -> bool:
 
 
 def _sends_message(*methods: str) -> Probe:
-    """Probe for a notification or a request of the server with one of these methods."""
+    """Return a probe for a notification or request of the server with one of these methods."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
         return any(
@@ -169,7 +169,7 @@ def _sends_message(*methods: str) -> Probe:
 
 
 def _shows_item(kind: str) -> Probe:
-    """Probe for an item of this type."""
+    """Return a probe for an item of this type."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
         return _all_interrupted(conversation) or any(
@@ -182,7 +182,7 @@ def _shows_item(kind: str) -> Probe:
 
 
 def refused_methods(run: Run, conversation: Conversation) -> set[str]:
-    """Return the methods of the requests that the server refused as unknown."""
+    """Return the methods that the server rejected as unknown."""
     return {
         request.method
         for frame in run.trace.frames
@@ -193,7 +193,7 @@ def refused_methods(run: Run, conversation: Conversation) -> set[str]:
 
 
 def _offers_raw_reasoning(run: Run, conversation: Conversation) -> bool:
-    """Return whether a reasoning item has content."""
+    """Return whether a completed reasoning item has content."""
     return _all_interrupted(conversation) or any(
         dig(frame.params, "item", "content")
         for turn in conversation.turns.values()
@@ -206,8 +206,8 @@ def _offers_raw_reasoning(run: Run, conversation: Conversation) -> bool:
 def _is_unknown_method(answer: Frame, method: str) -> bool:
     """Return whether an error says that the method is unknown, by JSON-RPC's code or in words.
 
-    The text does not show the form of errors: a server may have its own codes, or no `error` at
-    all.
+    The specification does not give the form of errors: a server may have its own codes, or no
+    `error` at all.
     """
     words = text(dig(answer.error, "message")) or json.dumps(answer.failure)
     return (
@@ -235,11 +235,11 @@ def _methods_by_capability() -> dict[str, tuple[str, ...]]:
 
 
 METHODS = _methods_by_capability()
-"""Capabilities that consist of requests, by the book's table of methods."""
+"""Capabilities that consist of requests -> these methods, by the specification's method table."""
 
 
 def _blocks_writing(name: str) -> Probe:
-    """Probe for a sandbox that kept a file of this name from being written."""
+    """Return a probe for a sandbox that kept this file from being written."""
     return lambda run, conversation: not (run.cwd / name).exists()
 
 
@@ -247,7 +247,7 @@ PROBE_ONLY: dict[str, Probe] = {
     "sandbox": _blocks_writing("by-a-command.txt"),
     "sandbox-policy": _blocks_writing("by-a-patch.txt"),
 }
-"""Capabilities that only a probe decides: a scenario may be about this very violation."""
+"""Capabilities that only a probe decides: in a scenario their absence may be the violation."""
 _REQUESTED: dict[str, tuple[str, ...]] = {**METHODS, "review": ("review/start",)}
 """Capabilities that are absent if one of these methods is refused as unknown."""
 _GRANTED = {
@@ -258,7 +258,7 @@ _GRANTED = {
     "subscription": "thread/unsubscribe",
     "thread-name": "thread/name/set",
 }
-"""Capabilities that are absent if this method is refused where it has to be granted."""
+"""Capabilities that are absent if this method is answered by an error when it must be granted."""
 _SHOWN: dict[str, Probe] = {
     "command-approval": _sends_message(COMMAND_APPROVAL),
     "file-change-approval": _sends_message(FILE_CHANGE_APPROVAL),
@@ -279,17 +279,17 @@ _SHOWN: dict[str, Probe] = {
     "model-retry": _offers_model_retry,
     "idle-timeout": _offers_model_retry,
 }
-"""Capabilities that are absent if turns do not show them."""
+"""Capabilities that are absent if the run does not show them."""
 
 
 LINE_FRAMING = "json-lines"
-"""A need that depends on the transport, not on the list of capabilities."""
+"""A need that depends on the transport, and is not in lists of capabilities."""
 
 
 def undeclared_needs(loaded: Loaded, profile: Profile) -> list[str]:
     """Return the needs of a scenario that are known to be missing before it is played.
 
-    They are not in the target's list of capabilities; over a WebSocket a message is not a line.
+    They are not in the target's list of capabilities; over a WebSocket messages are not lines.
     """
     declared = profile.capabilities
     by_lines = profile.listening_kind() not in ("ws", "ws-unix")
@@ -301,7 +301,7 @@ def undeclared_needs(loaded: Loaded, profile: Profile) -> list[str]:
 
 
 def offers(capability: str, run: Run, conversation: Conversation) -> bool:
-    """Return whether a run shows that this is offered, or shows nothing about it."""
+    """Return whether a run shows that a capability is offered, or shows nothing about it."""
     return not _is_refuted(capability, run, conversation) and (
         capability not in _SHOWN or _SHOWN[capability](run, conversation)
     )
@@ -317,8 +317,8 @@ def absent_needs(
 ) -> list[str]:
     """Return the needs of a scenario that this target does not offer; `is_probe`: it is a probe.
 
-    A run that stopped for want of one need shows nothing by being silent about the others. If it
-    stopped for want of something else, the needs that depend on it are absent too.
+    If one need was missing and ended the run, the run's silence about the others shows nothing. If
+    another capability was missing, the needs that depend on it are absent too.
     """
     if profile.capabilities != "probe":
         return undeclared_needs(loaded, profile)
@@ -345,7 +345,7 @@ def absent_needs(
 
 
 def shown_needs(probe: Loaded, run: Run, conversation: Conversation) -> set[str]:
-    """Return the needs of a probe that its run, which came to its end, shows to be offered."""
+    """Return the needs of a probe that its completed run shows to be offered."""
     return {
         need
         for need in probe.scenario.needs
@@ -354,7 +354,7 @@ def shown_needs(probe: Loaded, run: Run, conversation: Conversation) -> set[str]
 
 
 def _is_refuted(need: str, run: Run, conversation: Conversation) -> bool:
-    """Return whether an answer of the server shows that it does not offer something."""
+    """Return whether an answer of the server shows that it does not offer a capability."""
     if need == "storage":
         return not _offers_storage(run, conversation)
     return not refused_methods(run, conversation).isdisjoint(_REQUESTED.get(need, ()))

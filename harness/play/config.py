@@ -1,4 +1,4 @@
-"""The options of a run, checked before any server is started."""
+"""Options of a run, checked before any server is started."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -32,12 +32,12 @@ _ONCE = PlayLimits()
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The checked options of a run. Make it with `configure`.
+    """Checked options of a run. Make it with `configure`.
 
     `bundled_entries` are the `entries` of a built-in profile, which are about the bundled
     scenarios; `entry_scenarios` are the scenarios of the others. `lacks` are the promises of the
-    profile that this machine cannot keep. `run` names the run whose traces are kept, "" keeps none.
-    With `keep_going` every scenario is played, however hopeless the server is. `surfaces` are those
+    profile that this machine cannot keep. `run` names the run whose traces are stored, "" stores
+    none. With `keep_going` every scenario is played, whatever the server does. `surfaces` are those
     on which the target is played. `places` maps the entries of the baseline file to their places
     (`known.toml:4:1`), `expiry_issues` are about their last days. `plays` limits the plays.
     """
@@ -62,9 +62,7 @@ class Config:
     plays: PlayLimits = _ONCE
 
     def surfaces_of(self, scenario: Scenario) -> list[str]:
-        """Return the surfaces on which a scenario is played: an SDK plays a session's on a known
-        agent.
-        """
+        """Return the surfaces for a scenario; a session's needs the agent's command on an SDK."""
         no_agent = needs_agent(scenario) and not self.profile.exec.command
         without = {SDK} if no_agent else set[str]()
         return [
@@ -90,7 +88,7 @@ def configure(
     run: str = "",
     plays: PlayLimits = _ONCE,
 ) -> Config:
-    """Check everything that can be checked before a server is started. Raises `UsageError`.
+    """Check all options before a server is started. Raises `UsageError` for the first mistake.
 
     `lacks` is what another process of this run found missing on the machine; None checks the
     machine.
@@ -192,7 +190,7 @@ def configure(
 
 
 def _chosen_surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tuple[str, ...]:
-    """Return the surfaces that a command was given for, else those of the profile's commands."""
+    """Return the surfaces for which a command was given, else those of the profile's commands."""
     named = server or agent or sdk
     session = server or (bool(profile.command) and not named)
     program = agent or (bool(profile.exec.command) and not named)
@@ -205,7 +203,7 @@ def _chosen_surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) 
 
 
 def _without_unplayed(profile: Profile, surfaces: Collection[str]) -> Profile:
-    """Return the profile without the commands that are not played."""
+    """Return the profile without commands for surfaces that are not played."""
     unused: dict[str, Any] = {}
     if SESSION not in surfaces:
         unused["command"] = []
@@ -219,9 +217,9 @@ def _without_unplayed(profile: Profile, surfaces: Collection[str]) -> Profile:
 def _is_relevant(
     entry: Deviation, rules: Mapping[str, type[Monitor]], surfaces: Collection[str]
 ) -> bool:
-    """Return whether an entry is about a surface that is played.
+    """Return whether an entry concerns a surface that is played.
 
-    An entry about any scenario is about all surfaces.
+    An entry for any scenario concerns all surfaces.
     """
     if entry.rule in rules:
         return _judges_any(rules[entry.rule], surfaces)
@@ -229,7 +227,7 @@ def _is_relevant(
 
 
 def _check_commands(profile: Profile) -> None:
-    """Check that a list of capabilities has a command of the agent. Raises `UsageError`."""
+    """Raise `UsageError` if the profile lists capabilities but no command of the agent."""
     promised = profile.capabilities
     if promised != "probe" and not {EXEC_COMMAND, MCP_COMMAND} & {*promised}:
         raise UsageError(
@@ -239,7 +237,7 @@ def _check_commands(profile: Profile) -> None:
 
 
 def _parse_required(require: str, capabilities: list[str]) -> list[str]:
-    """Parse `--require all`, or a list, into capabilities. Raises `UsageError`."""
+    """Return the capabilities of `--require`. Raises `UsageError` if one is unknown."""
     if not require:
         return []
     required = capabilities if require == "all" else [name.strip() for name in require.split(",")]
@@ -252,7 +250,7 @@ def _parse_required(require: str, capabilities: list[str]) -> list[str]:
 
 
 def _promise(profile: Profile, required: Sequence[str]) -> Profile:
-    """Add the required capabilities to the profile, so that none of them is probed."""
+    """Return the profile with the required capabilities declared, so that they are not probed."""
     if not required:
         return profile
     declared = profile.capabilities if profile.capabilities != "probe" else []

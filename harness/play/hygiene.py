@@ -1,6 +1,6 @@
-"""Side effects of a server outside the protocol: findings that break no rule.
+"""Findings about side effects of a server outside the protocol, which break no rule.
 
-Their level is the profile's: INFO, or MUST if the server is held to it.
+Their level is the profile's: INFO, or MUST if the profile says so.
 """
 
 from harness.client.target.process import ProcessExit
@@ -11,14 +11,14 @@ from harness.trace.trace import Trace
 
 
 class Hygiene:
-    """Collects the findings of one worker, in the order in which they were made."""
+    """Findings of one worker, in the order in which they were made."""
 
     def __init__(self, level: Level) -> None:
         self.findings: list[Finding] = []
         self._level = level
 
     def check_exit(self, ending: ProcessExit, grace: float) -> None:
-        """Report the exit of a process that we ended; `grace` in seconds for each push."""
+        """Report a process that ignored TERM or left processes; `grace` is seconds per signal."""
         if ending.survivors and not ending.was_killed_before:
             names = ", ".join(ending.survivors)
             self._add(
@@ -31,12 +31,12 @@ class Hygiene:
             )
 
     def add_unasked_end(self, status: int | None) -> None:
-        """Report a server that ended by itself after all was judged, before the next scenario."""
+        """Report a server that ended by itself between two scenarios."""
         how = "closed its output" if status is None else f"ended with exit status {status}"
         self._add("ended-unasked", f"the server {how} by itself between two scenarios")
 
     def add_temporary_files(self, names: tuple[str, ...]) -> None:
-        """Report files that a server left in its temporary folder although it ended by itself."""
+        """Report files left in the temporary folder of a server that ended by itself, if any."""
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             self._add(
@@ -55,7 +55,7 @@ class Hygiene:
         )
 
     def add_panic(self, scenario: str, line: str) -> None:
-        """Report a sign of a crash on standard error; the server went on, or ended."""
+        """Report a line on standard error that indicates a crash, even if the server went on."""
         message = f"in or after {scenario} the server's stderr has: {line.strip()}"
         self._add("panic", message, scenario)
 
@@ -77,7 +77,7 @@ class Hygiene:
         )
 
     def add_lingering(self, scenario: str, names: tuple[str, ...]) -> None:
-        """Report processes of a conversation that still run after its end."""
+        """Report processes of a conversation that still run after its end, if any."""
         if names:
             self._add(
                 "process-after-turn",
@@ -93,7 +93,7 @@ class Hygiene:
             self._add("leaked-process", message, scenario)
 
     def check_line_lengths(self, trace: Trace) -> None:
-        """Report a line over the bound: it breaks no rule, but its content was not kept."""
+        """Report the first line over the bound: it breaks no rule, but was not stored whole."""
         for frame in trace.frames:
             damage = frame.damage if frame.from_target else None
             if damage is not None and damage.kind is DamageKind.TOO_LONG:

@@ -1,9 +1,9 @@
 """Ctrl-C, TERM and HUP: the run stops at once, and the results so far are still reported.
 
 The first signal ends the wait for a server (`wait`), and no other work of the harness: judging,
-ending the server and writing the report are short, and are finished. A foreign test that is running
-is interrupted as pytest does it. The second signal ends every process that the harness started, and
-then this one, without a report.
+ending the server and writing the report are short, and are finished. A test of the user that is
+running is interrupted as pytest does it. The second signal ends every process that the harness
+started, and then this one, without a report.
 
 The controller informs the workers, whichever process got the signal: a terminal sends it to all of
 them, `kill` to one. So a worker only stops playing; it ignores a second signal.
@@ -40,19 +40,19 @@ SAME_SIGNAL_SECONDS = 0.5
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal ended the wait for a server."""
+    """Exception for a wait that a signal ended."""
 
 
 class Waiter(Protocol):
-    """Waits for something asynchronous."""
+    """Object that waits for the results of asynchronous calls."""
 
     def wait(self, future: Future[T]) -> T:
-        """Return the result; a signal cancels it. Raises `Interrupted`."""
+        """Return the result. Raises `Interrupted`, and cancels the call, at a signal."""
         ...
 
 
 class Interruption:
-    """The signals of one process. Without `install` it only waits.
+    """The signals of one process; before `install` none is handled.
 
     `on_signal` is called in the signal handler, with the first signal; `make_exception` makes the
     exception to raise when the harness neither waits nor does other work.
@@ -71,16 +71,16 @@ class Interruption:
 
     @property
     def name(self) -> str:
-        """The signal's name, "" before there is one."""
+        """Return the signal's name, "" before there is one."""
         return signal.Signals(self.signal).name if self.signal else ""
 
     @property
     def status(self) -> int:
-        """The exit status for the signal, as shells have it."""
+        """Return the exit status for the signal, as shells have it."""
         return 128 + self.signal
 
     def install(self) -> None:
-        """Handle the signals from here on, unless they are ignored or handled by others."""
+        """Handle the signals from here on, except those that are ignored or handled otherwise."""
         if threading.current_thread() is not threading.main_thread():
             return
         with contextlib.suppress(OSError):
@@ -91,7 +91,7 @@ class Interruption:
                 self._old_handlers[number] = signal.signal(number, self._handle)
 
     def remove(self) -> None:
-        """Restore the former handlers."""
+        """Restore the previous handlers."""
         for number, handler in self._old_handlers.items():
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, handler)
@@ -102,7 +102,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def defer_signals(self) -> Generator[None]:
-        """Only note signals during our own work, and interrupt nothing but a wait."""
+        """Make signals in the block interrupt only a wait, not our own work."""
         before, self._is_deferring = self._is_deferring, True
         try:
             yield
@@ -110,7 +110,7 @@ class Interruption:
             self._is_deferring = before
 
     def wait(self, future: Future[T]) -> T:
-        """Return the result of a future; a signal cancels it. Raises `Interrupted`."""
+        """Return the result of a future. Raises `Interrupted`, and cancels it, at a signal."""
         try:
             self._is_waiting = True
             if self.signal:
@@ -143,15 +143,15 @@ class Interruption:
             raise self.make_exception()
 
     def _print_notice(self) -> None:
-        """Print a notice if somebody can read it; in a worker the controller does."""
+        """Print a notice if standard error is open; in a worker the controller does."""
         if self.role != "worker" and self._stderr >= 0:
             with contextlib.suppress(OSError):
-                # A terminal's cursor is in the middle of a line, behind dots or ^C.
+                # A terminal's cursor is in the middle of a line, after dots or ^C.
                 os.write(self._stderr, b"\n" * os.isatty(self._stderr) + _NOTICE)
 
 
 def _replace_lost_terminal() -> None:
-    """Lead what is written to a terminal that was closed nowhere: an error would end the run."""
+    """Redirect descriptors of a closed terminal to /dev/null: errors would end the run."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for name in os.listdir("/dev/fd"):
         # The folder's own descriptor is listed, and closed by now.
@@ -172,7 +172,7 @@ _EMPTY_LOOKS, _MAX_LOOKS = 2, 20
 
 
 def end_everything(base: Path) -> None:
-    """Kill every process that this one started, and remove their folders."""
+    """Kill every process that this one started, and remove their folders below `base`."""
     family: list[psutil.Process] = []
     with contextlib.suppress(*NO_ANSWER):
         family = psutil.Process().children(recursive=True)
@@ -180,7 +180,7 @@ def end_everything(base: Path) -> None:
     for process in family:
         with contextlib.suppress(*NO_ANSWER):
             process.kill()
-    # Until they are gone, a worker can start another server.
+    # As long as a worker exists, it can start another server.
     psutil.wait_procs(family, timeout=_DEATH_SECONDS)
     runs = base / "run"
     folders = [
@@ -188,7 +188,7 @@ def end_everything(base: Path) -> None:
         for folder in (runs.glob("*-*") if runs.is_dir() else ())
         if folder.name.split("-", 1)[0] in own_ids
     ]
-    # A server that is just being started has no mark before its program runs.
+    # A server that is being started cannot be recognized before its program runs.
     empty = 0
     for _ in range(_MAX_LOOKS):
         empty = 0 if sum(kill_processes_of(folder.name) for folder in folders) else empty + 1

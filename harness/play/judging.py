@@ -1,4 +1,4 @@
-"""From a run to a scenario's outcome: rules, the scenario's own verdicts, missing capabilities.
+"""The outcome of a scenario, from its run: rules, own expectations, missing capabilities.
 
 In a scenario with faults each fault must act, and only the expected rules may fail.
 """
@@ -33,9 +33,9 @@ from harness.trace.views import Conversation, conversation_of
 
 
 def check_faults(loaded: Loaded, run: Run, rows: Sequence[Row]) -> list[Finding]:
-    """Return findings for faults that never acted, rules that stayed silent, and unexpected ones.
+    """Return findings for faults that never acted, and for rules that failed unlike expected.
 
-    A broken rule of the level MUST has to be named; others may be.
+    A broken rule of the level MUST has to be listed in `expect`; others may be.
     """
     findings = list(_idle_fault_findings(loaded, run))
     broken = {row.rule: row for row in rows if row.verdict in (Verdict.FAIL, Verdict.KNOWN)}
@@ -74,9 +74,9 @@ _FINDING_IDS = {
     FailureKind.OTHER_END: "scenario.expectation",
     FailureKind.NOT_OFFERED: "scenario.expectation",
 }
-# Steps that wait for messages that a server may not offer.
+# Steps that wait for messages that a server need not send.
 _WAITING_STEPS = ("wait", "answer")
-# Of rules that judged nothing in a scenario which covers them.
+# Finding for a rule that judged nothing in a scenario that covers it.
 _NO_WITNESS = "scenario.no-witness"
 _BUSY = "liveness.turn-does-not-end"
 
@@ -90,12 +90,12 @@ def outcome_of(
     rules: dict[str, type[Monitor]],
     offered: Collection[str] = (),
 ) -> ScenarioOutcome:
-    """Judge one run; `offered` are the capabilities that probes have shown."""
+    """Judge one run and return its outcome; `offered` are capabilities that probes have shown."""
     judged = judge(book, run.trace, rules=rules.values())
     rows = [mark_known_row(row, loaded.id, entries) for row in judged]
     conversation = conversation_of(run.trace)
     small_pieces = describe_small_pieces(run)
-    # A run shows which capabilities are absent, but not one that broke off early.
+    # A run that broke off early does not show which capabilities are absent.
     missing = [] if _broke_off(run) else _find_absent_needs(loaded, run, conversation, profile)
     # A rule that needs an absent capability does not apply: missing messages do not break it.
     rows = [row for row in rows if not set(missing) & set(rules[row.rule].needs)]
@@ -116,7 +116,7 @@ def outcome_of(
         if missing or small_pieces
         else _scenario_findings(run, loaded, conversation, rows, profile, rules)
     )
-    # Our own scenarios are tested to cover what they say: this server did something else.
+    # Bundled scenarios are known to exercise the rules they cover: this server took another path.
     idle = [one for one in findings if one.id == _NO_WITNESS and is_bundled(loaded.path)]
     findings = [one for one in findings if one not in idle]
     if loaded.scenario.faults:
@@ -131,7 +131,7 @@ def outcome_of(
         outcome.verdict = Verdict.ERROR
         outcome.reason = "a rule, or the harness itself, broke while judging"
     elif any(f.id.startswith("setup.") for f in findings):
-        # Which scenario met it first is chance; no scenario that depends on it is judged.
+        # It is chance which scenario meets it first, so none that depends on it is judged.
         outcome.rows = []
         outcome.verdict = Verdict.NOT_EXERCISED
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
@@ -159,19 +159,19 @@ def outcome_of(
 
 
 def blocked_outcome(loaded: Loaded, finding: Finding) -> ScenarioOutcome:
-    """Return the outcome of a scenario that was not tried, because the set-up failed before."""
+    """Return the outcome of a scenario that was not played, since the set-up had failed."""
     return ScenarioOutcome(
         id=loaded.id,
         path=str(loaded.path),
         title=loaded.scenario.title,
         verdict=Verdict.NOT_EXERCISED,
-        # The rest of the message is printed once, at the finding.
+        # The whole message is printed once, with the finding.
         reason=f"{finding.id}: {finding.message.split(';')[0]}",
     )
 
 
 def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
-    """Return the outcome of a scenario with undeclared needs, for which nothing is started."""
+    """Return the outcome of a scenario that was not played, since the target lacks its needs."""
     return ScenarioOutcome(
         id=loaded.id,
         path=str(loaded.path),
@@ -201,7 +201,7 @@ def _not_offered_reason(missing: list[str]) -> str:
 def setup_outcome(
     loaded: Loaded, failed: SetupFailed, book: Book, rules: dict[str, type[Monitor]]
 ) -> ScenarioOutcome:
-    """Return the outcome of the scenario at which the set-up failed."""
+    """Return the outcome of the scenario during which the set-up failed."""
     outcome = blocked_outcome(loaded, failed.finding)
     outcome.findings = [failed.finding]
     # Messages before the failure are judged; missing ones are not (the end is CLOSED).
@@ -240,7 +240,7 @@ def _scenario_findings(
         if unmet.kind is not FailureKind.CRASH:
             findings.append(Finding(_FINDING_IDS[unmet.kind], message, unmet.line))
         elif not findings:
-            # We had closed the last connection, and the server did not come back.
+            # We had closed the last connection, and the restarted server did not answer.
             findings.append(Finding("scenario.crash", message, unmet.line))
     elif not findings:
         evidence = (
@@ -291,10 +291,10 @@ def _no_witness_findings(
     profile: Profile,
     rules: dict[str, type[Monitor]],
 ) -> list[Finding]:
-    """Return findings for rules that the scenario says it covers and that judged nothing in it.
+    """Return findings for covered rules that judged nothing in the scenario.
 
-    A target that is known by its command alone may leave out what the text makes optional, so
-    nothing is expected of it. The report lists the rules that no scenario exercised.
+    There are none for a target whose capabilities are probed: it may omit messages that the
+    specification makes optional. The report lists the rules that no scenario exercised.
     """
     if profile.capabilities == "probe":
         return []
@@ -312,6 +312,6 @@ def _no_witness_findings(
 
 
 def rule_applies(rule: type[Monitor], profile: Profile) -> bool:
-    """Return whether a target declares, or is probed for, the needs of a rule."""
+    """Return whether a target declares the needs of a rule, or is probed for them."""
     declared = profile.capabilities
     return declared == "probe" or all(need in declared for need in rule.needs)

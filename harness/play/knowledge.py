@@ -1,7 +1,7 @@
-"""Facts about the server, shared by the sessions of one process.
+"""Facts about a server, shared by the sessions of one process.
 
-Lanes share them: once one lane has found a missing capability, the others do not probe it again.
-Nothing here depends on which lane came first.
+Once one lane has found a missing capability, the others do not probe it again. Nothing here depends
+on which lane came first.
 """
 
 import threading
@@ -18,12 +18,12 @@ from harness.trace.marks import SessionReport
 
 @dataclass
 class Knowledge:
-    """Shared by the sessions of one process; hold `lock` while finding out something for all.
+    """Facts shared by the sessions of one process; hold `lock` while determining one.
 
     `session_turns` maps the id of a scenario to the turns that its session reported,
-    `plain_outcomes` to its outcome without a race. `confirmed_failures` counts the scenarios in
-    which a failure was repeated on a fresh process. `blocker` is the finding that keeps every plain
-    turn from working, if any. `findings` are those that belong to no scenario.
+    `plain_outcomes` to its outcome without a race. `confirmed_failures` counts, for each failure,
+    the scenarios in which it was repeated on a fresh process. `blocker` is the finding that keeps
+    every plain turn from working, if any. `findings` are those that belong to no scenario.
     """
 
     profile: Profile

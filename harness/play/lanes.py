@@ -1,17 +1,17 @@
-"""Several sessions on one server at once, so that one works while another waits.
+"""Lanes: several sessions on one server at once, so that one works while another waits.
 
 Runs mostly wait: for a process to start, for a silence to end. So items are played ahead on lanes,
 each with a session, a server process, a home and a model of its own. A trace has one scenario. The
 caller asks for the outcomes one by one, in its own order.
 
 A verdict does not depend on lanes. A scenario that failed on a lane is played again alone on the
-first lane, with every other lane at rest, and only that play counts. Two kinds of failure are
-believed at once: a rule that was broken in two plays alone, and a timeout for a notification that
-no scenario ever got, including one that waited for it alone.
+first lane, with every other lane idle, and only that play counts. Two kinds of failure count at
+once: a rule that was broken in two plays alone, and a timeout for a notification that no scenario
+ever got, including one that waited for it alone.
 
 The first lane plays alone until a scenario has passed, so that an unusable server is found once. A
-lane whose server cannot be started is given up: some servers can run only once at a time, since
-they have a fixed port.
+lane whose server cannot be started is given up: some servers have a fixed port, so that only one
+can run.
 """
 
 import os
@@ -32,16 +32,16 @@ T = TypeVar("T")
 Outcome = ScenarioOutcome | RaceOutcome
 
 USUAL_START_SECONDS: Final = 0.5
-"""A server that takes longer to start is given more lanes: its starts overlap with other plays."""
+"""A server that takes longer to start gets more lanes: its starts overlap with other plays."""
 MAX_LANES_PER_CORE: Final = 4
 TIMEOUT_FINDING: Final = "scenario.timeout"
 MAX_HELD_SECONDS: Final = 10.0
-"""Maximum time that the lanes go on after the caller has asked for a failed item.
+"""Maximum time that lanes go on after the caller has asked for a failed item.
 
-While they pause, early ones wait for the others, so one pause serves all failed items.
+More items may fail until then, and one pause serves to replay them all.
 """
 PLAYS_TO_CONFIRM: Final = 2
-"""Plays alone that must break a rule before it is believed, whatever lanes show."""
+"""Plays alone that must break a rule before its failures on lanes count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(slots=True)
 class _Play:
-    """A job that was begun. If it `is_wrong`, it has to be played again alone."""
+    """A job that was begun; if it `is_wrong`, it has to be played again alone."""
 
     job: Job
     outcome: Outcome | None = None
@@ -111,12 +111,12 @@ class _Lane:
 
 
 class Lanes:
-    """Plays jobs ahead on `number` lanes, 0 for as many as keep the processors busy.
+    """Lanes that play jobs ahead; `number` 0 means as many as keep the processors busy.
 
-    `open_session` makes the session of a lane, by its number from 1; `upcoming` gives the jobs that
-    the caller will ask for, in order. `never_came` returns whether a scenario that was played alone
-    timed out waiting for a notification that no scenario got. Without `confirms_ahead` only the
-    jobs that the caller asks for are played again alone. Call all methods on the thread of the run.
+    `open_session` makes the session of a lane, by its number from 1; `upcoming` returns the jobs
+    that the caller will ask for, in order. `never_came` returns whether a scenario that was played
+    alone timed out waiting for a notification that no scenario got. Without `confirms_ahead` only
+    the jobs that the caller asks for are replayed alone. Call all methods on the thread of the run.
     """
 
     def __init__(
@@ -150,16 +150,16 @@ class Lanes:
 
     @property
     def first(self) -> WorkerSession:
-        """The session that plays jobs alone."""
+        """Return the session that plays jobs alone."""
         return self._lanes[0].session
 
     @property
     def sessions(self) -> list[WorkerSession]:
-        """The sessions of all lanes that were opened."""
+        """Return the sessions of all lanes opened so far."""
         return [lane.session for lane in self._lanes]
 
     def outcome(self, job: Job) -> Outcome:
-        """Play a job, or return the outcome that was played ahead. Raises `Interrupted`."""
+        """Play a job, or wait for the play ahead; return its outcome. Raises `Interrupted`."""
         if not self._is_proven or self._number == 1:
             self._begun.add(job.name)
             outcome = self._play_alone(job)
@@ -196,11 +196,11 @@ class Lanes:
 
     @property
     def number(self) -> int:
-        """Return the number of lanes, as far as it is known: by the start of the server."""
+        """Return the number of lanes; the default depends on how long the server took to start."""
         return self._number or lanes_by_default(self.first.start_seconds)
 
     def stop(self) -> None:
-        """Begin nothing more, cancel all plays, and wait until the lanes are at rest."""
+        """Begin nothing more, cancel all plays, and wait until the lanes have ended."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -225,7 +225,7 @@ class Lanes:
             lane.thread.start()
 
     def _pause(self) -> None:
-        """Let the lanes finish their plays, without beginning others."""
+        """Let the lanes finish their plays without beginning others, and wait for that."""
         with self._changed:
             self._paused = True
         while True:
@@ -241,7 +241,7 @@ class Lanes:
             self._changed.notify_all()
 
     def _is_right(self, play: _Play) -> bool:
-        # Its failures may have been confirmed since.
+        # Its failures may have been confirmed in the meantime.
         play.is_wrong = play.is_wrong and not self._is_settled(play.outcome)
         return not play.is_wrong
 
@@ -292,7 +292,7 @@ class Lanes:
                 return
 
     def _next(self, lane: _Lane) -> _Play | None:
-        """Begin the lane's next job: its own settings first, then those no other lane serves."""
+        """Begin the lane's next job: one with its settings, else with settings of no other lane."""
         if self._paused or self._stopped:
             return None
         taken_settings = {
@@ -320,7 +320,7 @@ class Lanes:
 
 
 def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
-    """Return how many lanes keep the processors busy, by the start time of the server."""
+    """Return how many lanes keep the processors busy, given the server's start time in seconds."""
     cores = cores or os.cpu_count() or 1
     lanes = round((2 * cores + 1) * max(1.0, start_seconds / USUAL_START_SECONDS))
     return min(lanes, MAX_LANES_PER_CORE * cores)
@@ -331,8 +331,8 @@ def is_settled(
 ) -> bool:
     """Return whether nothing failed that other lanes could have caused.
 
-    The rules that are `confirmed` are known to be broken; with `never_comes` the awaited message is
-    known never to arrive.
+    The rules in `confirmed` are known to be broken; with `never_comes` the awaited message is known
+    never to arrive.
     """
     if isinstance(outcome, RaceOutcome):
         return not outcome.findings and all(

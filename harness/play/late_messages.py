@@ -1,4 +1,4 @@
-"""Messages that a rule misses and a server at rest may still send."""
+"""Messages that rules expect and an idle server may still send."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,17 +13,17 @@ from harness.report.results.baseline import mark_known_row
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Trace
 
-# Conversations in which a rule stayed broken after a long silence; then the short one is enough.
+# Long silences that left a rule broken, after which the short silence is enough for it.
 MAX_WAITS_IN_VAIN = 2
 
 
 class LateMessages:
-    """Tells whether a longer silence could change the verdict on a server.
+    """Check whether a longer silence could change the verdict on a trace.
 
     Obligations cover what every client waits for; rules expect more, such as thread/archived, and
-    the text gives no time for it. A trace that breaks a rule when it is judged as if it had ended
-    is not at its end before the profile's `settle` seconds of silence. Without `rules`, those of
-    the session judge.
+    the specification sets no time limit for it. A trace that breaks a rule when it is judged as if
+    it had ended is not at its end before the profile's `settle` seconds of silence. Without
+    `rules`, those of the session judge.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LateMessages:
         self._waits_in_vain = Counter[str]()
 
     def missed_by(self, trace: Trace) -> list[str]:
-        """Return the rules that the trace breaks so far, and that are worth a longer silence."""
+        """Return the ids of broken rules that a later message could still satisfy."""
         rows = feed_trace(self._book, trace, self._rules).finish(End.QUIESCENT)
         rows = [mark_known_row(row, trace.header.scenario, self._entries) for row in rows]
         broken = {
@@ -45,5 +45,5 @@ class LateMessages:
         return sorted(rule for rule in broken if self._waits_in_vain[rule] < MAX_WAITS_IN_VAIN)
 
     def add_wait_in_vain(self, rules: Sequence[str]) -> None:
-        """Count a long silence in which nothing came for these rules."""
+        """Count a long silence in which none of these rules was satisfied."""
         self._waits_in_vain.update(rules)

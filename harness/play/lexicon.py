@@ -1,4 +1,4 @@
-"""The words of the protocol for the loader of scenarios, from the book and its method table."""
+"""Protocol names and payload checks for the scenario loader, taken from the specification."""
 
 from collections.abc import Collection, Iterator
 from functools import cache
@@ -22,13 +22,13 @@ from harness.trace.nearest import did_you_mean, nearest
 
 # An unlisted member is a server's own, unless it is this similar to a listed one.
 MIN_SIMILARITY = 0.75
-# So is a value where the text lists none.
+# Likewise a value, where the specification lists none.
 MIN_SIMILARITY_OF_VALUES = 0.85
 MIN_BEGIN = 4
 
 
 class BookLexicon:
-    """The lexicon of the judge's book."""
+    """Protocol names and payload checks of one book."""
 
     placeholders = SCENARIO_PLACEHOLDERS
 
@@ -39,17 +39,17 @@ class BookLexicon:
         }
 
     def names(self, kind: Kind) -> Collection[str]:
-        """Return the names of that kind."""
+        """Return the protocol's names of this kind."""
         return self._names[kind]
 
     def faults(self) -> Collection[str]:
-        """Return the names of the session's live faults, importing them only when needed."""
+        """Return the names of the session's live faults, which are imported only when needed."""
         from harness.play.scenario_faults import live_names
 
         return live_names()
 
     def mistakes_in(self, method: str, side: Side, value: Any, *, complete: bool) -> list[Mistake]:
-        """Return the mistakes in the params or the result of a message."""
+        """Return the mistakes in the params or result of a message; [] without a schema."""
         reference = self._book.reference(method, side)
         if reference is None:
             return []
@@ -62,14 +62,14 @@ class BookLexicon:
         return mistakes
 
     def members(self, method: str, side: Side) -> Collection[str]:
-        """Return the members that the params or the result of a message list."""
+        """Return the listed members of a message's params or result; none without a schema."""
         reference = self._book.reference(method, side)
         if reference is None:
             return ()
         return [member.name for member in shape_of(self._book.schemas, reference).members]
 
     def mistakes_in_item(self, members: dict[str, Any]) -> list[Mistake]:
-        """Return the mistakes in some members of an item."""
+        """Return the mistakes in some members of an item; [] for an unknown type."""
         is_known = members["type"] in self._names["item type"]
         return self._find_mistakes(ITEM, members, complete=False) if is_known else []
 
@@ -89,7 +89,7 @@ class BookLexicon:
         ]
 
 
-# Members whose values the text leaves open, with the known ones; others may be a server's own.
+# Members with a known set of values that the specification leaves open to others.
 _OPEN_VALUES: dict[str, tuple[str, ...]] = {
     "phase": get_args(MessagePhase),
     "activeFlags": get_args(ActiveFlag),
@@ -99,7 +99,7 @@ _INFOS: tuple[str, ...] = get_args(get_args(AgentErrorInfo)[0]) or get_args(Agen
 
 @cache
 def protocol_lexicon() -> BookLexicon:
-    """Return the lexicon of this package's book; made once in a process."""
+    """Return the lexicon of the installed book; cached for the process."""
     return BookLexicon(load_book())
 
 
@@ -112,7 +112,7 @@ def _misspelt_member(member: Unlisted) -> Mistake | None:
 
 
 def _near_misses_of_open_values(value: Any, path: Loc = ()) -> Iterator[Mistake]:
-    """Yield the values that are nearly a known one, or only the begin of one."""
+    """Yield a mistake for each value that is similar to a known one, or a prefix of it."""
     if isinstance(value, dict | list):
         members = cast("dict[str, Any] | list[Any]", value)
         for step, member in members.items() if isinstance(members, dict) else enumerate(members):

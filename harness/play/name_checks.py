@@ -22,7 +22,7 @@ from harness.trace.nearest import unknown_name
 
 @dataclass(frozen=True, slots=True)
 class Typo:
-    """A mistake, with the path of the wrong value or key."""
+    """A mistake at the value or key of a path in the profile."""
 
     loc: Loc
     message: str
@@ -46,7 +46,7 @@ def check_command(command: Iterable[str], option: str = "--server-cmd") -> None:
 
 
 def check_entry(entry: Deviation, place: object, rules: Collection[str]) -> None:
-    """Raise `UsageError` for an entry about an unknown rule or finding."""
+    """Raise `UsageError` if an entry's `rule` is neither a known rule nor a known finding."""
     if entry.rule not in rules and entry.rule not in accepted_ids():
         problem = unknown_name("rule or finding", entry.rule, {*rules, *accepted_ids()})
         raise UsageError(f"{place}: {problem}")

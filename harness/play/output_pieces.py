@@ -1,18 +1,18 @@
-"""Output of a command in pieces so small that their messages do not fit into a trace."""
+"""Floods that are a small output of a command, streamed in tiny pieces."""
 
 from harness.play.run import Run
 from harness.protocol.values import dig, text
 from harness.trace.frame import Kind
 
 _METHOD = "item/commandExecution/outputDelta"
-# A command whose output has more bytes than this is not streamed in small pieces: it has no end.
+# More bytes of output are a flood, however they are streamed.
 MAX_OUTPUT_BYTES = 16 << 20
-# The part of the messages that must be pieces of output.
+# Minimum share of messages that must be pieces of output.
 _MIN_SHARE = 0.9
 
 
 def describe_small_pieces(run: Run) -> str:
-    """Describe the pieces of output that filled the trace, "" if something else did.
+    """Return a description if small pieces of output filled the trace, else "".
 
     Bytes count: a server may stream a command's output byte by byte, which is no flood while the
     output itself is small.

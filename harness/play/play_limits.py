@@ -1,4 +1,4 @@
-"""The number of plays of a scenario, and their deadline: `--repeat`, `--retries`, `--max-time`.
+"""Number of plays of a scenario, and their deadline: `--repeat`, `--retries`, `--max-time`.
 
 Plays that differ are reported as `unsteady`, whatever the verdict.
 """
@@ -22,7 +22,7 @@ Play = Callable[[], ScenarioOutcome]
 
 @dataclass(frozen=True, slots=True)
 class PlayLimits:
-    """The number of plays, and their deadline.
+    """Number of plays, and their deadline.
 
     There are `repeat` plays of each scenario, or at most `retries` after a failed one. None begins
     after `deadline`, a time of `time.monotonic`, which all processes of a machine share; None for
@@ -41,16 +41,16 @@ class PlayLimits:
 
     @property
     def unplayed_reason(self) -> str:
-        """The reason of a scenario that was not played before the deadline."""
+        """Return the reason for a scenario that was not played before the deadline."""
         return f"the {self.max_time:g} s of --max-time were over before it was its turn"
 
 
 def read_play_limits(
     repeat: int, retries: int, max_time: float | None, deadline: float | None
 ) -> PlayLimits:
-    """Check the options; `deadline` is that of the run's first process, if it has one.
+    """Return the limits; `deadline` is that of the run's first process, if it has one.
 
-    Raises `UsageError`.
+    Raises `UsageError` for an option out of range, and for `--repeat` with `--retries`.
     """
     if repeat < 1:
         raise UsageError(f"--repeat {repeat}: give a number of plays, 1 or more")
@@ -66,7 +66,7 @@ def read_play_limits(
 
 
 def failing_ids(outcome: ScenarioOutcome, *, strict: bool) -> frozenset[str]:
-    """Return the ids of the failures of an outcome; with `strict` those of SHOULD rules too."""
+    """Return the ids of an outcome's failures; with `strict` those of SHOULD rules too."""
     should = {
         row.rule
         for row in outcome.rows
@@ -91,11 +91,11 @@ class _Plays:
 
     @property
     def failure_ids(self) -> list[frozenset[str]]:
-        """The failures of each play."""
+        """Return the failures of each play."""
         return [failing_ids(outcome, strict=self._strict) for outcome in self.outcomes]
 
     def choose(self, chosen: ScenarioOutcome) -> ScenarioOutcome:
-        """Return the chosen play, with its own trace and the numbers of all plays."""
+        """Return the chosen play; restore its trace file, and add the counts over all plays."""
         index = next(number for number, outcome in enumerate(self.outcomes) if outcome is chosen)
         for path in {chosen.trace, chosen.kept} - {""}:
             if index != len(self.outcomes) - 1:
@@ -108,7 +108,7 @@ class _Plays:
 def play_repeatedly(
     play: Play, limits: PlayLimits, *, strict: bool, level: Level
 ) -> ScenarioOutcome:
-    """Play it `repeat` times and return the most severe outcome.
+    """Play a scenario `repeat` times and return the most severe outcome.
 
     A scenario that does not apply, or cannot be judged, is not played again.
     """
@@ -132,9 +132,9 @@ def play_repeatedly(
 def retry_failed(
     first: ScenarioOutcome, replay: Play, limits: PlayLimits, *, strict: bool, level: Level
 ) -> ScenarioOutcome:
-    """Play a failed scenario again, until it passes or has been retried often enough.
+    """Replay a failed scenario until it passes or `retries` are used up; return what counts.
 
-    If it passes in the end, return that outcome, with the earlier failures as findings.
+    That is the pass, with the earlier failures as findings, else the first outcome.
     """
     plays = _Plays(strict=strict)
     if not plays.add(first) or first.verdict not in _JUDGED:
@@ -174,14 +174,14 @@ def _unsteady_finding(
 
 
 def unplayed_scenario(outcome: ScenarioOutcome, limits: PlayLimits) -> ScenarioOutcome:
-    """Mark the outcome of a scenario that was not begun before the deadline."""
+    """Return the outcome, marked as not begun before the deadline."""
     outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, limits.unplayed_reason
     outcome.over_time = True
     return outcome
 
 
 def unplayed_race(outcome: RaceOutcome, limits: PlayLimits) -> RaceOutcome:
-    """Mark the outcome of a race that was not begun before the deadline."""
+    """Return the outcome of a race, marked as not begun before the deadline."""
     outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, limits.unplayed_reason
     outcome.over_time = True
     return outcome

@@ -1,4 +1,4 @@
-"""The common part of the plays of programs: the headers of their traces, and their runs."""
+"""Headers of traces and results of plays, for scenarios that run programs."""
 
 import shlex
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from harness.trace.trace import End, Header
 class PlayResult:
     """The result of a player whose programs have all ended.
 
-    `unmet` is the step that could not be done, `survivors` are processes left running, `stderr` is
-    the end of standard error, `overflow` the bound that a flood exceeded.
+    `unmet` is the step that failed, `survivors` are processes left running, `stderr` is the end of
+    standard error, `overflow` the bound that a flood exceeded, "" for none.
     """
 
     unmet: StepFailure | None
@@ -57,7 +57,7 @@ def run_of(
     model: ScriptedModel | None = None,
     cast: Cast | None = None,
 ) -> Run:
-    """Return the run of a play; without `model` and `cast` no model was called."""
+    """Return the run of a play, and report its leftovers; no `model` means no model calls."""
     trace = recorder.trace
     hygiene.add_program_leftovers(trace.header.scenario, tuple(result.survivors))
     if result.unmet is not None or result.overflow:

@@ -1,4 +1,4 @@
-"""One run of a program, recorded: its input, the lines that it writes, its errors and its end.
+"""A recorded run of one program: its input, output lines, standard error and exit.
 
 The order of standard error and standard output is unknown, so standard error is one mark, written
 when the program has ended.
@@ -18,7 +18,7 @@ from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import End
 
-# The end of standard error that is kept.
+# Bytes kept of the end of standard error.
 MAX_STDERR_BYTES: Final = 64 * 1024
 
 
@@ -48,15 +48,14 @@ async def run_program(
     stop_requested: anyio.Event | None = None,
     owner: str = "program",
 ) -> ProcessExit:
-    """Run it to its end and record it as one connection; sets the end of the trace.
+    """Run a program to its end, record it as one connection, and set the end of the trace.
 
     A program that still runs when `scope` is cancelled or passes its deadline is ended, and the
     trace is TIMED_OUT. One that ends by itself can write nothing more: its trace is QUIESCENT.
     `grace` seconds pass between the end of input, TERM and KILL.
 
-    When `stop_requested` is set, the program gets TERM as from whoever started it, and is read
-    until it ends, for at most `grace` seconds. Missing output is not judged then: the trace is
-    CLOSED.
+    When `stop_requested` is set, the program gets TERM as from a caller, and is read until it ends,
+    for at most `grace` seconds. Missing output is not judged then: the trace is CLOSED.
 
     Raises `NotStarted`, and `TraceFull` when it writes more than a trace may hold.
     """
@@ -98,7 +97,7 @@ async def run_program(
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """`stop_requested` sends TERM; `grace` seconds later `scope` ends the conversation."""
+    """Stop of a program: `stop_requested` sends TERM, and ends `scope` `grace` seconds later."""
 
     stop_requested: anyio.Event
     scope: anyio.CancelScope
@@ -113,7 +112,7 @@ class _Ending:
 async def _converse(
     process: ServerProcess, recorder: Recorder, stdin: bytes, connection: str, ending: _Ending
 ) -> None:
-    """Write the input while the output is read: neither may wait for the other."""
+    """Write the input while reading the output: neither may block the other. Raises `TraceFull`."""
     full: TraceFull | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_write, process, stdin)
@@ -145,7 +144,7 @@ async def _read(process: ServerProcess, recorder: Recorder, connection: str) -> 
         except TargetGone:
             return
         for line in lines:
-            # The last line may lack its line end: it is whole, since the program wrote no more.
+            # The last line may lack its line end, but it is complete: the program has ended.
             cut_off = line.damage is not None and line.damage.kind is DamageKind.CUT_OFF
             damage = None if cut_off else line.damage
             recorder.record(line.raw, Direction.FROM_TARGET, connection=connection, damage=damage)

@@ -22,17 +22,17 @@ from harness.scenario.steps.context import FailureKind
 from harness.trace.views import conversation_of
 
 PLAYS_PER_PLACEMENT = 5
-"""Plays of a placement at which no gate holds the server."""
+"""Maximum plays of a placement at which no gate holds the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaceContext:
-    """The parts of a worker's session that a race needs.
+    """Functions and data of a worker's session that a race needs.
 
     `play_plain` plays the scenario as its file has it, once for all actions; `run` plays a derived
-    one, by its traits (raises `SetupFailed`), `judge` judges that run, `keep` stores its trace and
-    notes where; `last_exit` returns how the last server process ended; `note` remembers the traits
-    that worked, and those that timed out.
+    scenario with the given traits (raises `SetupFailed`), `judge` judges that run, `keep` stores
+    its trace and records the path; `last_exit` returns how the last server process ended; `note`
+    remembers the traits that worked, and those that timed out.
     """
 
     profile: Profile
@@ -46,7 +46,7 @@ class RaceContext:
 
 
 class Race:
-    """One action in one scenario."""
+    """A race: one action in one scenario."""
 
     def __init__(self, loaded: Loaded, action: Action, context: RaceContext) -> None:
         self._loaded = loaded
@@ -54,7 +54,7 @@ class Race:
         self._context = context
 
     def outcome(self, only: str = "") -> RaceOutcome:
-        """Play every placement, or only the one at the position named `only`."""
+        """Play every placement, or only the one at position `only`; return the race's outcome."""
         race_outcome = RaceOutcome(
             id=str(RaceId(self._loaded.id, self._action)),
             scenario=self._loaded.id,
@@ -116,7 +116,7 @@ class Race:
             if gravest is None or _weight(outcome) > _weight(gravest[1]):
                 gravest = run, outcome
             if in_vain or outcome.verdict in (Verdict.FAIL, Verdict.ERROR):
-                break  # It will not get graver, and a hang takes its bound each time.
+                break  # It cannot get more severe, and each hang takes its whole bound.
         if gravest is None:
             raise RuntimeError("a placement is played at least once")
         run, outcome = gravest
@@ -134,7 +134,7 @@ class Race:
         return not probed or offers(need, run, conversation_of(run.trace))
 
     def _play_once(self, raced: Loaded, placement: Placement) -> tuple[Run, ScenarioOutcome, bool]:
-        """Play a placement once; the flag says whether reaching its position timed out."""
+        """Play a placement once; return True last if reaching its position timed out."""
         hygiene = self._context.hygiene
         findings_before = len(hygiene.findings)
         traits = self._traits(placement)
@@ -156,7 +156,7 @@ class Race:
         if not unreached:
             self._context.note(raced, traits, run, outcome)
         if placement.action in ("disconnect", "kill"):
-            # The process ended within the play, so what it left is the placement's.
+            # The process ended during the play, so its findings belong to the placement.
             findings = hygiene.findings[findings_before:]
             del hygiene.findings[findings_before:]
             if placement.action == "disconnect" and not unreached and run.unmet is None:
@@ -175,7 +175,7 @@ class Race:
         return run, outcome, in_vain
 
     def _after_end_of_input(self) -> list[Finding]:
-        """Check that the server ended by itself, with status 0, after the end of standard input."""
+        """Return a finding unless the server exited with status 0 when its input ended."""
         ending = self._context.last_exit()
         level = Level(self._context.profile.hygiene)
         if ending is None or self._context.profile.listening_kind() is not None:
@@ -197,7 +197,7 @@ def _not_applicable(outcome: RaceOutcome, need: str) -> RaceOutcome:
 
 
 def _summarize(outcome: RaceOutcome) -> RaceOutcome:
-    """Give a race the verdict of its most severe placement."""
+    """Set a race's verdict to that of its most severe placement, and return the race."""
     if not outcome.placements:
         outcome.reason = "the scenario has no position for this action"
         return outcome

@@ -1,4 +1,4 @@
-"""Plays a failed scenario again, to tell a steady failure from state that leaks and from chance.
+"""Repetition of failed scenarios, to tell a steady failure from leaked state and from chance.
 
 The first verdict stands. The scenario is repeated on a fresh process; if that fails with the same
 findings, the failure is steady and nothing more is done. If the two differ, and the first attempt
@@ -9,10 +9,10 @@ reported beside the verdict and do not change it.
 
 Repetitions are limited, so that a server that hangs in every scenario does not cost two more
 timeouts in each. A run that ended because the server floods is not repeated. A finding that two
-scenarios of this worker confirmed is believed without a repetition, until it turns out unsteady;
-but a crash on a process that others had used is always repeated. Of the scenarios that used the
-process before, the last twenty are played again, and none after one that timed out. After six
-repetitions that timed out, a worker does not repeat timeouts any more.
+scenarios of this worker confirmed counts without a repetition, until it turns out unsteady; but a
+crash on a process that others had used is always repeated. Of the scenarios that used the process
+before, the last twenty are played again, and none after one that timed out. After six repetitions
+that timed out, a worker does not repeat timeouts any more.
 """
 
 from collections import Counter
@@ -24,11 +24,11 @@ from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOut
 from harness.scenario.loader import Loaded
 
 CRASH = "scenario.crash"
-# Scenarios that must confirm a finding before it is believed.
+# Scenarios that must confirm a finding before it counts without a repetition.
 SCENARIOS_TO_CONFIRM = 2
 # Earlier scenarios of the process that are played again before the repetition.
 MAX_REPLAYED = 20
-# Repetitions that timed out, after which timeouts are believed.
+# Repetitions that timed out, after which timeouts are not repeated.
 MAX_SILENT_REPEATS = 6
 
 
@@ -36,7 +36,7 @@ MAX_SILENT_REPEATS = 6
 class Attempt:
     """One play of a scenario: its failures, and the scenarios that its process had served before.
 
-    It `is_silent` if it timed out.
+    `is_silent` is whether it timed out.
     """
 
     failures: frozenset[str]
@@ -45,7 +45,7 @@ class Attempt:
 
 
 def failures(outcome: ScenarioOutcome) -> frozenset[str]:
-    """Return the ids of the findings and MUST rules that fail an outcome; empty for none."""
+    """Return the ids of findings and of broken MUST rules that make an outcome fail."""
     findings = {finding.id for finding in outcome.findings if finding.counts}
     rules = {
         row.rule for row in outcome.rows if row.verdict is Verdict.FAIL and row.level is Level.MUST
@@ -54,11 +54,11 @@ def failures(outcome: ScenarioOutcome) -> frozenset[str]:
 
 
 class Repeats:
-    """Repeats failed scenarios, for one worker.
+    """Repetition of failed scenarios, for one worker.
 
-    `play` plays a scenario on the current process, or on a fresh one if there is none, and retires
-    it if the scenario fails; `retire` ends the current process. `confirmed` counts the scenarios
-    that confirmed a failure, and may be shared with other lanes.
+    `play` plays a scenario on the current process, or on a fresh one if there is none, and ends it
+    if the scenario fails; `retire` ends the current process. `confirmed` counts the scenarios that
+    confirmed a failure, and may be shared with other lanes.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Repeats:
         self._silent = 0
 
     def repeat(self, loaded: Loaded, first: Attempt) -> list[Finding]:
-        """Repeat a scenario as needed after its first attempt; return what differed."""
+        """Repeat a scenario as needed after its first attempt; return findings on differences."""
         if self._is_believed(first):
             return []
         if first.is_silent and self._silent >= MAX_SILENT_REPEATS:
@@ -90,7 +90,7 @@ class Repeats:
         leaked = frozenset[str]()
         if first.served_before:
             reused = self._play_on_used(loaded, first.served_before)
-            # If each of them made its process unusable, the repetition ran on a fresh one.
+            # If each earlier scenario made its process unusable, the repetition ran on a fresh one.
             leaked = (odd & first.failures & reused.failures) if reused.served_before else leaked
             leaked -= self._play_on_fresh(loaded).failures
         findings: list[Finding] = []
@@ -101,7 +101,7 @@ class Repeats:
         return findings
 
     def confirm(self, failed: frozenset[str]) -> None:
-        """Note failures that were the same in another session, on a fresh process."""
+        """Count failures that were repeated on a fresh process in another session."""
         self._confirmed.update(failed)
 
     def is_steady(self, outcome: ScenarioOutcome) -> bool:
@@ -111,7 +111,7 @@ class Repeats:
         return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in failures(outcome))
 
     def _is_believed(self, first: Attempt) -> bool:
-        """Return whether each finding was confirmed often enough to need no further repetition.
+        """Return whether each finding was confirmed often enough to need no repetition.
 
         A crash does not show its cause, and costs no timeout: on a process that had served other
         scenarios it is always repeated.
@@ -133,7 +133,7 @@ class Repeats:
         self._retire()
         for earlier in before[-MAX_REPLAYED:]:
             if self._play_and_count(earlier).is_silent:
-                break  # Its process is retired, and the next one could cost as long a wait.
+                break  # Its process has been ended, and the next scenario could take as long.
         return self._play_and_count(loaded)
 
     def _leak_finding(

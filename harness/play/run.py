@@ -1,4 +1,4 @@
-"""The result of playing one scenario, before any judgement."""
+"""Result of playing one scenario, before it is judged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from harness.trace.trace import End, Trace
 
 @dataclass(slots=True)
 class Run:
-    """The result of playing one scenario, before any judgement.
+    """The result of playing one scenario, before it is judged.
 
     `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
     itself, None while it ran; `overflow` says which bound a flood exceeded; `served_before` are the
     scenarios that its process had served, or an earlier one over the same home. `idle_faults` are
-    the places of the scenario's faults that never acted, each with what it waited for. A run that
+    the indexes of the scenario's faults that never acted, each with what it waited for. A run that
     `is_hurried` had short bounds.
     """
 
@@ -41,7 +41,7 @@ class Run:
 
     @property
     def awaited_notification(self) -> str:
-        """The notification for which a step timed out, "" if there was none."""
+        """Return the notification for which a step timed out, "" if there was none."""
         return self.unmet.wait_target.notification if self.unmet else ""
 
     @property

@@ -1,6 +1,6 @@
-"""Evidence of absence that the run of a scenario can give, by its steps.
+"""Evidence of missing capabilities that a scenario's run can give, depending on its steps.
 
-A refusal shows nothing if the scenario allows it, silence nothing if nothing was to be said.
+A rejection shows nothing if the scenario allows it, nor does silence without a reason for messages.
 """
 
 from harness.scenario.client_steps import AnswerStep, RequestStep, WaitStep
@@ -13,9 +13,9 @@ _QUESTIONS = {"command-approval": COMMAND_APPROVAL, "file-change-approval": FILE
 
 
 def refusal_shows_absence(loaded: Loaded, method: str) -> bool:
-    """Return False if the scenario allows each of its requests of this method to be refused.
+    """Return False if every request of this method may be answered by an error.
 
-    A server may refuse the arguments; then the scenario goes on, and judges it.
+    A server may reject the arguments; then the scenario goes on, and judges it.
     """
     expected = [
         step.request.expect
@@ -26,11 +26,11 @@ def refusal_shows_absence(loaded: Loaded, method: str) -> bool:
 
 
 def silence_shows_absence(loaded: Loaded, need: str, conversation: Conversation) -> bool:
-    """Return whether messages that did not come show that a capability is absent.
+    """Return whether missing messages show that a capability is absent.
 
-    They come in turns, so a scenario without one shows nothing. A missing question shows it
-    only if the script waits for the question: elsewhere the server may be right not to ask, or the
-    missing question is the violation that the scenario is about.
+    They come in turns, so a scenario without one shows nothing. A missing server request shows it
+    only if the script waits for that request: elsewhere the server may be right not to send it, or
+    its absence is the violation that the scenario is about.
     """
     method = _QUESTIONS.get(need)
     if method is None:

@@ -1,4 +1,4 @@
-"""The faults that a scenario writes down, as live faults."""
+"""Faults that a scenario lists, as live faults."""
 
 from collections.abc import Collection, Sequence
 from functools import cache
@@ -29,7 +29,7 @@ _REFERENCE_PREFIX = "$."
 
 @cache
 def live_names() -> Collection[str]:
-    """Return the ids of the faults of the session that can be live."""
+    """Return the ids of the session's faults that can act during a conversation."""
     rules = all_rules()
     return frozenset(
         fault.id
@@ -39,7 +39,7 @@ def live_names() -> Collection[str]:
 
 
 class ActiveFaults:
-    """The faults of one conversation: each of its connections has all of them, with its own count.
+    """Faults of one conversation: each of its connections has all of them, counted separately.
 
     They do not act on the first connection before `begin`: the handshake belongs to the set-up.
     """
@@ -52,14 +52,14 @@ class ActiveFaults:
         self._began = False
 
     def wrap(self, transport: Transport) -> Transport:
-        """Return a transport that applies the faults."""
+        """Return a transport that applies the faults, from `begin` on."""
         if self._began:
             return FaultyTransport(transport, self._chain(), quiet_seconds=self._quiet)
         self._waiting.append(FaultyTransport(transport, quiet_seconds=self._quiet))
         return self._waiting[-1]
 
     async def begin(self) -> None:
-        """Activate the faults, also on connections that open later."""
+        """Activate the faults on open connections, and on those that open later."""
         self._began = True
         for transport in self._waiting:
             await transport.exchange(self._chain())
@@ -70,7 +70,7 @@ class ActiveFaults:
         return FaultChain(live)
 
     def idle_faults(self) -> dict[int, str]:
-        """Return the faults that acted on no connection, by place, with what each waited for."""
+        """Return index -> what it waited for, of the faults that never acted. Ends all faults."""
         for connection_faults in self._connections:
             for fault in connection_faults:
                 fault.end()
@@ -89,7 +89,7 @@ class ActiveFaults:
 
 
 def live_faults(entries: Sequence[FaultEntry], tell: Report | None = None) -> list[LiveFault]:
-    """Return the faults of a scenario for one connection. Raises `UsageError` for a name."""
+    """Return a scenario's faults for one connection. Raises `UsageError` for an unknown name."""
     return [
         LiveFault(
             _fault(entry),
@@ -146,7 +146,7 @@ def _injector(entry: FaultEntry) -> Operator:
 
 
 def _fill_from(value: Any, frame: Frame) -> Any:
-    """Return a value with its references to a message filled in; missing members become null."""
+    """Return a copy with references (`$.params.id`) into a message filled in, null if missing."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return {key: _fill_from(item, frame) for key, item in members.items()}
@@ -159,7 +159,7 @@ def _fill_from(value: Any, frame: Frame) -> Any:
 
 
 def selector_of(pick: Pick) -> Selector:
-    """Return the selector for a pick. It counts for `nth`, so use one for each conversation."""
+    """Return a selector for a pick. It counts for `nth`, so use one for each connection."""
     origin = Origin.TARGET if pick.side == "server" else Origin.HARNESS
     counted: dict[int, int] = {}
 
@@ -183,7 +183,7 @@ def _matches(site: FaultSite, frame: Frame, pick: Pick) -> bool:
 
 
 def _item_type(site: FaultSite, frame: Frame) -> str:
-    """Return the type of the item that a message holds or is about; "" for no item."""
+    """Return the type of the item that a message contains or names; "" if there is none."""
     item_type = text(dig(frame.params, "item", "type"))
     if item_type:
         return item_type

@@ -1,4 +1,4 @@
-"""The part of a scenario that no message shows, which is stored in the header of its trace."""
+"""Members of a scenario that no message shows, as stored in the header of its trace."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ from harness.scenario.workspace import Content, CopiedFile, EncodedFile
 from harness.trace.record.masks import Masker
 from harness.trace.surfaces import SESSION
 
-# The other members of a scenario show in the client's messages, or are expectations.
+# The client's messages show the other members, or they are expectations.
 _MEMBERS: Final = (
     "needs",
     "extensions",
@@ -41,8 +41,8 @@ _MEMBERS: Final = (
 # Members that may hold a secret. Messages and files are not masked: the trace has them anyway.
 _SECRET_MEMBERS: Final = ("config", "mcp")
 
-# Steps in which a client sends nothing; and answers, since one step may answer several questions,
-# or choose between them.
+# Steps that send nothing; and answers, since one step may answer several requests, or choose
+# between them.
 _SILENT_STEPS: Final = (
     AnswerStep,
     ConnectStep,
@@ -56,7 +56,7 @@ _SILENT_STEPS: Final = (
 
 
 def header_members(loaded: Loaded) -> dict[str, Any]:
-    """Return the members of a scenario that its trace's header stores.
+    """Return the members of a scenario that its trace's header stores, with secrets masked.
 
     `steps` has one row for each step: the whole step if no message of the trace shows it, else only
     its alias, if any. A raced scenario has no `steps`, since its file does not contain all of them.
@@ -79,7 +79,7 @@ def header_members(loaded: Loaded) -> dict[str, Any]:
 
 
 def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
-    """Return a row for each step; those of a program have few of them."""
+    """Return a row for each step; only steps that messages show are shortened to their alias."""
     rows: list[dict[str, Any]] = []
     for step in scenario.steps:
         [name] = type(step).model_fields
@@ -95,7 +95,7 @@ def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
 
 
 def _with_file_contents(loaded: Loaded) -> Scenario:
-    """Return the scenario with the contents of the files that it copies or configures."""
+    """Return the scenario with the contents of the files that it copies or its config names."""
     scenario, beside = loaded.scenario, loaded.path.parent
     named = re.findall(r"\{scenario_folder\}/([^\"]+)", json.dumps(scenario.config))
     copied = any(isinstance(file, CopiedFile) for file in scenario.workspace.files.values())

@@ -1,6 +1,6 @@
-"""Trouble of the harness's own, in one line: what happened, where, what to do.
+"""Messages for errors of the harness itself, in one line: what happened, where, what to do.
 
-It is never a verdict on the server. The traceback, which only a developer needs, goes to a file.
+They are never a verdict on the server. The traceback, which only a developer needs, goes to a file.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _HERE = Path(__file__).parents[1]
 
 
 def describe_trouble(error: BaseException, base: Path | None = None) -> str:
-    """Return what broke in the harness, in one line; write the traceback to a file in `base`."""
+    """Return a message for an error of the harness; store the traceback of an unexpected one."""
     cause = _first_cause(error)
     if isinstance(cause, OSError) and cause.errno in _ADVICE:
         where = cause.filename
@@ -43,7 +43,7 @@ def describe_trouble(error: BaseException, base: Path | None = None) -> str:
 
 
 def _first_cause(error: BaseException) -> BaseException:
-    """Return the first error of a group: the others follow from it."""
+    """Return the first error of a group, since the others follow from it; else the error itself."""
     while isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         error = group.exceptions[0]
@@ -55,7 +55,7 @@ def _name(file: str | bytes | int) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the line of the harness at which it was raised: ` (play/bench.py:12)`."""
+    """Return the line of the harness at which it was raised: ` (play/bench.py:12)`, "" if none."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_HERE)]
     if not ours:
@@ -74,7 +74,7 @@ def _keep_traceback(error: BaseException, base: Path) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Return the first line; the last if it is the traceback of another process."""
+    """Return the first line of a text; the last if it is the traceback of another process."""
     lines = [line.strip("| \t") for line in text.strip().splitlines()]
     lines = [line for line in lines if line.strip("+- ")]
     return lines[-1 if "Traceback (" in text else 0] if lines else ""

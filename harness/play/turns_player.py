@@ -1,4 +1,4 @@
-"""Plays a scenario whose turns are runs of programs: the steps that such a play has."""
+"""Base of the players of scenarios whose turns are runs of programs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
@@ -35,7 +35,7 @@ from harness.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The surroundings of a program: its words, its environment, its folders.
+    """Environment of a program: its command line, its variables, its folders.
 
     `variables` are the names of the variables that the harness set in `env`. `params` are those of
     every thread, `places` the values of a scenario's placeholders.
@@ -63,7 +63,7 @@ class PlayedThread:
 
 @dataclass(slots=True)
 class PlayedTurn:
-    """A turn of a play: `key` is its name in the trace, `scope` ends it early.
+    """A turn of a play: `key` is its name in the trace, cancelling `scope` ends it early.
 
     `stop_requested`: send its process the signal with which a caller aborts a turn.
     """
@@ -76,7 +76,7 @@ class PlayedTurn:
 
 
 class TurnsPlayer(ABC):
-    """Plays one scenario. `turns` maps the aliases of its turns to their names in the trace."""
+    """Player of one scenario; `turns` maps the aliases of its turns to their names in the trace."""
 
     def __init__(
         self, loaded: Loaded, recorder: Recorder, model: ScriptedModel, stage: Stage, bounds: Bounds
@@ -98,10 +98,10 @@ class TurnsPlayer(ABC):
         self._line = 1
 
     async def play(self) -> StepFailure | None:
-        """Play every step; return the one that could not be done, if any.
+        """Play every step; return the failure of the step that failed, if any.
 
         When it returns all processes have ended: it waits for those that run after the last step,
-        and ends those that run after a step that could not be done. Raises `NotStarted`.
+        and ends those that run after a failed step. Raises `NotStarted`.
         """
         unmet: StepFailure | None = None
         async with anyio.create_task_group() as self._tasks:
@@ -118,16 +118,16 @@ class TurnsPlayer(ABC):
 
     @abstractmethod
     def _start_turn(self, body: StartTurn) -> None:
-        """Start a turn. Raises `StepFailed` if that cannot be done."""
+        """Start a turn. Raises `StepFailed` if that is impossible."""
 
     @abstractmethod
     def _turn_record(self, turn: PlayedTurn) -> ExecResult:
-        """Return what a turn has reported so far."""
+        """Return the result that a turn has reported so far."""
 
     def _start_task(
         self, call: Callable[..., Coroutine[Any, Any, None]], *arguments: object
     ) -> None:
-        """Run something beside the steps; `play` returns after it has ended."""
+        """Run a task beside the steps; `play` returns after it has ended."""
         if self._tasks is None:
             raise RuntimeError("steps are played within play()")
         self._tasks.start_soon(call, *arguments)
@@ -138,7 +138,7 @@ class TurnsPlayer(ABC):
             await turn.end_event.wait()
 
     async def _watch(self) -> None:
-        """End the running programs when the model's script cannot go on."""
+        """End the running programs when the model cannot continue its script."""
         await self._model.is_stuck.wait()
         self._end_all()
 
@@ -175,7 +175,7 @@ class TurnsPlayer(ABC):
         return None
 
     def _unmet(self, error: Exception, name: str, line: int, bound: float) -> StepFailure:
-        """Return why a step failed; a script that cannot go on is the better reason."""
+        """Return the failure of a step; a model that cannot continue is the better reason."""
         if self._model.missing_tools:
             error = tool_not_offered(self._model.missing_tools[0])
         if isinstance(error, TimeoutError):
@@ -206,10 +206,10 @@ class TurnsPlayer(ABC):
                     search_home(self._stage.home, tuple(value for value in texts if value))
                 )
             case _:
-                pass  # read_thread: there is nothing to read from a process that has ended.
+                pass  # read_thread: a process that has ended cannot be read from.
 
     def _resolve(self, value: str) -> str:
-        """Return a text as it is, or the id of a thread for `$t.thread.id`."""
+        """Return the id of a thread for `$t.thread.id`, any other text unchanged."""
         for alias, thread in self._threads.items():
             if value == f"${alias}.thread.id":
                 return thread.id

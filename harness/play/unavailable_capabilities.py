@@ -1,8 +1,7 @@
-"""Capabilities that a target promises and this machine cannot provide, and scenarios that need
-them.
+"""Capabilities that a target promises but this machine cannot provide.
 
-They are withdrawn from the profile, so that the scenarios are NOT_APPLICABLE, with the missing
-program as the reason. Requiring one with `--require` is an error.
+They are withdrawn from the profile, so that scenarios that need them are NOT_APPLICABLE, with the
+missing program as the reason. Requiring one with `--require` is an error.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,9 +28,10 @@ def withdraw(
     capabilities: Collection[str],
     found_lacks: Sequence[Lack] | None = None,
 ) -> tuple[Profile, tuple[Lack, ...]]:
-    """Remove what this machine cannot do from the profile. Raises `UsageError` if it is `required`.
+    """Return the profile without capabilities that this machine lacks, and these lacks.
 
-    `found_lacks` are the lacks that another process of this run has found already.
+    `found_lacks` are those that another process of this run has found already. Raises `UsageError`
+    if one is `required`, or if `host` of the profile names an unknown capability.
     """
     for capability in profile.host:
         if capability not in capabilities:
@@ -51,21 +51,21 @@ def withdraw(
 def withheld_outcome(
     loaded: Loaded, profile: Profile, lacks: Sequence[Lack]
 ) -> ScenarioOutcome | None:
-    """Return the outcome of a scenario that only this machine cannot play, if it is one."""
+    """Return the outcome of a scenario that only this machine cannot play, None for any other."""
     missing = [lack for lack in lacks if lack.capability in loaded.scenario.needs]
     other_needs = set(undeclared_needs(loaded, profile)) - {lack.capability for lack in missing}
     if not missing or other_needs:
         return None
-    # It would be played elsewhere, so baseline entries about it are not checked here.
+    # Other machines would play it, so baseline entries about it are not checked here.
     outcome = inapplicable_outcome(loaded, [])
     lack = missing[0]
     return replace(outcome, reason=lack.reason, withheld=lack.capability, played=False)
 
 
 def explain_lack(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[Lack]) -> None:
-    """Add to the first finding of a failed scenario that it needs what this machine lacks.
+    """Add to a failed scenario's first new finding that the machine lacks a sandbox.
 
-    That is a scenario in which a command under a sandbox policy did not run.
+    Only if a command under a sandbox policy did not run.
     """
     lack = next((lack for lack in lacks if lack.capability == "sandbox"), None)
     if lack is None or outcome.verdict is not Verdict.FAIL or not outcome.findings:
@@ -80,7 +80,7 @@ def explain_lack(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequ
 
 
 def _has_unrun_command(run: Run) -> bool:
-    """Return whether a command failed before it could have an exit code."""
+    """Return whether a command failed without an exit code."""
     items = (
         obj(dig(frame.params, "item"))
         for frame in run.trace.frames
@@ -95,7 +95,7 @@ def _has_unrun_command(run: Run) -> bool:
 
 
 def _asks_for_confinement(run: Run) -> bool:
-    """Return whether a thread or a turn asked for a sandbox policy that confines."""
+    """Return whether a thread or turn requested a confining sandbox policy."""
     policies = (
         policy
         for frame in run.trace.frames

@@ -1,4 +1,4 @@
-"""One worker's session: it plays each scenario that it is given, from first to last.
+"""Session of one worker: plays, judges and repeats each scenario that it is given.
 
 Its facts about the server are shared with other lanes (`knowledge`).
 """
@@ -52,7 +52,7 @@ from harness.trace.views import conversation_of
 class WorkerSession:
     """A worker's session. `close` ends everything that it started.
 
-    Without `probes` every scenario is played to find out whether it applies. A signal that arrives
+    Without `probes` each scenario is played to find out whether it applies. A signal that arrives
     at `interruption` ends the current conversation, and no other begins. Sessions that play the
     same server at once share `knowledge`.
     """
@@ -66,10 +66,10 @@ class WorkerSession:
     knowledge: Knowledge | None = None
 
     start_seconds: float = field(default=0.0, init=False)
-    """Time that the server took to start and to shake hands, 0 before its first start."""
+    """Seconds that the server took to start and to shake hands, 0 before its first start."""
 
     answer_seconds: float = field(default=0.0, init=False)
-    """Median time that the server took to answer a request of the first scenario."""
+    """Median seconds of the server's answers in the first scenario that had any."""
 
     def __post_init__(self) -> None:
         interruption = self.interruption or Interruption(self.config.base)
@@ -87,7 +87,7 @@ class WorkerSession:
     ) -> ScenarioOutcome:
         """Play and judge one scenario, as often as the options say.
 
-        Whatever breaks inside the harness is its ERROR. Without `confirms` a failure is not
+        An exception in the harness gives the verdict ERROR. Without `confirms` a failure is not
         repeated: the caller plays the scenario again, and passes that failure as `earlier`.
         """
         bounds, strict = self.config.plays, self.config.strict
@@ -152,7 +152,7 @@ class WorkerSession:
         missing = undeclared_needs(loaded, self.config.profile)
         if missing:
             outcome = inapplicable_outcome(loaded, missing)
-            # Over another transport it would be played: entries about it are not checked here.
+            # Another transport would play it, so baseline entries about it are not checked here.
             outcome.played = LINE_FRAMING not in missing
             return outcome
         if loaded.surface != SESSION:
@@ -181,14 +181,14 @@ class WorkerSession:
             self._note_session_turns(run)
         outcome = self._judge(run, loaded)
         outcome.server = server_name(run.trace)
-        if not loaded.scenario.faults:  # Messages that faults changed are not the server's choice.
+        if not loaded.scenario.faults:  # Messages changed by faults are not the server's choice.
             outcome.record = record_trace(self.config.book, run.trace)
         self._store_trace(run.trace, outcome)
         if not loaded.scenario.faults:
             silences = self._knowledge.silences
             silences.note(loaded, traits, run, outcome, alone=confirms)
         repeats = self._retrying or self.config.plays.repeat > 1 or not confirms
-        if not run.overflow and not repeats:  # A flood is not chance, and takes long.
+        if not run.overflow and not repeats:  # A flood is no chance result, and takes long.
             self._repeat(loaded, outcome, run.served_before, earlier)
         return outcome
 
@@ -212,7 +212,7 @@ class WorkerSession:
         return self._thread.run(loaded)
 
     def _confirm_silences(self) -> None:
-        """For each suspicion, play its last hurried scenario again with the full bound."""
+        """Play the last hurried scenario of each suspicion with the full bound; add a finding."""
         for suspicion in self._knowledge.silences.take_unconfirmed():
             try:
                 self._thread.retire()
@@ -226,7 +226,7 @@ class WorkerSession:
             self.findings.append(suspicion.finding())
 
     def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
-        """Play and judge one scenario on a surface without a session: no process outlives it."""
+        """Play and judge one scenario on a surface other than the session."""
         finding = self._thread.bench.blocker_for(loaded)
         if finding is not None:
             return blocked_outcome(loaded, finding)
@@ -248,9 +248,9 @@ class WorkerSession:
         return outcome
 
     def _session_turns(self, loaded: Loaded) -> list[SessionReport]:
-        """Return what the session reports for the same scenario, if this run plays both.
+        """Return the turns that the session reports for the same scenario, if this run plays both.
 
-        The scenario may have to be played for that.
+        The scenario is played on the session if that has not happened yet.
         """
         if SESSION not in self.config.surfaces or SESSION not in loaded.scenario.surfaces:
             return []
@@ -268,7 +268,10 @@ class WorkerSession:
         self._knowledge.session_turns[name] = turns
 
     def _is_hopeless(self, run: Run) -> bool:
-        """Return whether a run shows that every plain turn fails. Raises `SetupFailed`."""
+        """Return whether a run shows that every plain turn fails; play the plain turn if needed.
+
+        If so, the finding blocks further scenarios. Raises `SetupFailed`.
+        """
         bench = self._thread.bench
         if bench.blocker is not None or self.config.keep_going:
             return False
@@ -295,13 +298,13 @@ class WorkerSession:
         return bench.blocker_for(loaded)
 
     def _missing_needs(self, loaded: Loaded) -> list[str]:
-        """Return the needs that the target does not offer; none if it answers nothing at all."""
+        """Return the needs that the target does not offer; [] if every plain turn fails."""
         with contextlib.suppress(Hopeless), self._knowledge.lock:
             return self._knowledge.prober.missing_needs(loaded, self._probe)
         return []
 
     def _probe(self, probe: Loaded) -> Run:
-        """Play a probe; keep its trace, and report findings that make the server unusable."""
+        """Play a probe; store its trace and findings. Raises `Hopeless` if no turn works."""
         run = self._thread.run(probe)
         save(run.trace, self.trace_path(probe.id))
         if self._is_hopeless(run):
@@ -312,7 +315,7 @@ class WorkerSession:
     def race(
         self, loaded: Loaded, action: Action, only: str = "", *, confirms: bool = True
     ) -> RaceOutcome:
-        """Place an action at every position of a scenario, or only at the one named `only`.
+        """Place an action at every position of a scenario, or only at the position `only`.
 
         `confirms` is as in `play`.
         """
@@ -361,9 +364,9 @@ class WorkerSession:
         )
 
     def _judge(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
-        """Judge a run; retire a process on which something new failed.
+        """Judge a run; end the process if something failed that is not known to be steady.
 
-        A rule that is broken on every process is no reason to retire one.
+        A rule that is broken on every process is no reason to end one.
         """
         config = self.config
         profile = profile or config.profile
@@ -383,7 +386,7 @@ class WorkerSession:
         before: tuple[Loaded, ...],
         earlier: ScenarioOutcome | None,
     ) -> None:
-        """Repeat a scenario that failed, and add what that showed to its outcome."""
+        """Repeat a scenario that failed, and add findings about differences to its outcome."""
         judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
         failed = failures(outcome)
         if not failed or outcome.verdict not in judged:
@@ -394,7 +397,7 @@ class WorkerSession:
         try:
             findings = self._repeats.repeat(loaded, Attempt(failed, before, fell_silent(outcome)))
         except SetupFailed as gone:
-            # It belongs to no scenario, so none would report it.
+            # The failed set-up belongs to no scenario, so none would report it.
             self.findings.append(gone.finding)
             return
         entries = self.config.entries
@@ -403,13 +406,13 @@ class WorkerSession:
         ]
 
     def _attempt(self, loaded: Loaded) -> Attempt:
-        """Play a scenario once more, without keeping its trace."""
+        """Play a scenario once more, without storing its trace."""
         run = self._run(loaded, traits_of(loaded))
         outcome = self._judge(run, loaded)
         return Attempt(failures(outcome), run.served_before, fell_silent(outcome))
 
     def play_again(self, loaded: Loaded, *, fresh: bool) -> Trace | None:
-        """Play a scenario once more; return its trace, which is not kept, or None if it failed.
+        """Play a scenario once more; return its trace, which is not stored, or None if it failed.
 
         With `fresh` use a process that no other scenario has used. Raises `SetupFailed`.
         """
@@ -420,11 +423,11 @@ class WorkerSession:
         return run.trace if verdict in (Verdict.PASS, Verdict.KNOWN) else None
 
     def trace_of(self, scenario: str) -> Trace | None:
-        """Return the trace of the scenario that was played last, None if it was another one."""
+        """Return the trace of this scenario if it was the last one stored, else None."""
         return self._last[1] if self._last is not None and self._last[0] == scenario else None
 
     def _store_trace(self, trace: Trace, outcome: ScenarioOutcome) -> None:
-        """Store a trace, and note its path in the outcome."""
+        """Store a trace, and set its path in the outcome."""
         self._last = (outcome.id, trace)
         path = self.trace_path(outcome.id)
         save(trace, path)
@@ -440,7 +443,7 @@ class WorkerSession:
     def close(self) -> list[Finding]:
         """End the server and the model; return the findings that belong to no scenario.
 
-        First confirm timeouts with a short bound once more, with the full bound.
+        Before that, timeouts with a short bound are confirmed with the full bound.
         """
         self._confirm_silences()
         bench = self._thread.close()
@@ -451,6 +454,6 @@ class WorkerSession:
 
 
 def _start_seconds(trace: Trace) -> float:
-    """Return how long the set-up at the beginning took, 0 if the server was already running."""
+    """Return the seconds of the set-up at the beginning, 0 if the server was already running."""
     times = [mark.at for mark in trace.marks_of(Setup)]
     return times[1] - times[0] if len(times) > 1 and not trace.header.faults else 0.0

@@ -1,1 +1,1 @@
-"""Playing scenarios on `agent exec`: each turn is a process."""
+"""Plays of scenarios on `agent exec`: each turn is a process."""

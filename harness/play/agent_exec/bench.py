@@ -1,4 +1,4 @@
-"""Plays scenarios on `agent exec`, one after the other."""
+"""Environment for plays on `agent exec`, one after the other."""
 
 import shlex
 import time
@@ -29,10 +29,10 @@ from harness.trace.trace import End, Header, Trace
 
 
 class ExecBench:
-    """Plays one scenario after the other; nothing of one is left for the next.
+    """Environment that plays scenarios on `agent exec`, each isolated from the next.
 
-    `blocker` is the finding that makes further plays pointless. `session_turns` has the turns that
-    a session reported for a scenario, by its id.
+    `blocker` is the finding that makes further plays pointless. `session_turns` maps a scenario id
+    to the turns that a session reported for it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ExecBench:
         self._wrote_events = False
 
     async def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `SetupFailed` if the program cannot be used at all."""
+        """Play one scenario. Raises `SetupFailed` if the program cannot be started or used."""
         if self.blocker is not None:
             raise SetupFailed(self.blocker, Trace(self._header(loaded)))
         began = time.monotonic()
@@ -97,7 +97,7 @@ class ExecBench:
         return header_of(loaded, self._profile.exec.command, self._profile, self._book)
 
     def _check_events(self, run: Run) -> None:
-        """Add one finding and block further plays if no process ever wrote an event."""
+        """Add a finding and block further plays if no process has ever written an event."""
         self._wrote_events = self._wrote_events or any(
             frame.kind is Kind.EVENT for frame in run.trace.frames
         )
@@ -119,9 +119,9 @@ class ExecBench:
 
 
 def _ending_of(player: ExecPlayer, end: End) -> TraceEnding:
-    """Return the end of a run: a process still running at a bound is to blame, not the harness.
+    """Return the ending of a run; a process that still ran at its bound counts as not alive.
 
-    A process that we ended because the script could not go on is not to blame.
+    It does not if we ended it because the script could not continue.
     """
     if end is not End.TIMED_OUT or player.overflow:
         return TraceEnding(end)

@@ -1,4 +1,4 @@
-"""Capabilities that the events of a program show it not to offer."""
+"""Capabilities that a program's events show to be missing."""
 
 from typing import Final
 
@@ -10,19 +10,19 @@ from harness.protocol.values import text
 from harness.scenario.loader import Loaded
 from harness.scenario.sdk_results import results_by_alias
 
-# Offered if there was an item of this type.
+# Capability -> the item type that shows it.
 _ITEM_TYPES: Final = {"web-search": "web_search", "plan-update": "todo_list"}
 
 
 def absent_from_exec(loaded: Loaded, run: Run, profile: Profile) -> list[str]:
-    """Return the needs of a scenario that this target does not offer."""
+    """Return the scenario's needs that this target does not offer."""
     if profile.capabilities != "probe":
         return undeclared_needs(loaded, profile)
     unmet_capability = run.unmet.capability if run.unmet is not None else ""
     turns = results_by_alias(loaded.surface, run.trace, run.cast.turns).values()
     types = {text(item.members.get("type")) for turn in turns for item in turn.items or ()}
     if any(turn.items is None for turn in turns):
-        types |= {"reasoning", *_ITEM_TYPES.values()}  # No items were reported, so they may exist.
+        types |= {"reasoning", *_ITEM_TYPES.values()}  # Unreported items may exist.
     missing = [need for need in loaded.scenario.needs if _is_absent(need, types, run)]
     return list(dict.fromkeys([*([unmet_capability] if unmet_capability else []), *missing]))
 

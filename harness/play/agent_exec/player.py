@@ -1,4 +1,4 @@
-"""Plays a scenario on `agent exec`: each turn is one process, and its trace one connection."""
+"""Player of a scenario on `agent exec`: each turn is one process, recorded as one connection."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from harness.scenario.surfaces import THREAD_PARAMS
 from harness.trace.marks import TurnRequested
 from harness.trace.recorder import TraceFull
 
-# The policy of a thread is a setting of the program's configuration.
+# Thread parameters that are settings of the program's configuration.
 _SETTINGS = {"approvalPolicy": "approval_policy"}
 # The settings of every scenario unless it says otherwise.
 _DEFAULTS = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
-# The capabilities missing in a program without the words for something.
+# The missing capability if a profile has no words for something.
 _CAPABILITIES = {"an output schema": "output-schema", "a thread to resume": "storage"}
 # An empty line separates several texts of one input.
 TEXT_SEPARATOR = "\n\n"
@@ -30,10 +30,10 @@ TEXT_SEPARATOR = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """The options of a turn.
+    """Options of a turn.
 
-    They are parameters of its thread, the thread to resume ("" for a new one), the file of its
-    output schema ("" for none), the paths of its images.
+    `params` are the parameters of its thread, `thread` is the one to resume ("" for a new one),
+    `schema_file` the file of its output schema ("" for none), `images` are paths.
     """
 
     params: Mapping[str, Any]
@@ -43,12 +43,12 @@ class TurnOptions:
 
 
 def command_line(program: ExecProgram, options: TurnOptions) -> list[str]:
-    """Return the words after the program's name. Raises `StepFailed` if one has no option."""
+    """Return the words after the program's name. Raises `StepFailed` if a needed one is unknown."""
     words = list(program.arguments)
 
     def add_words(subject: str, template: list[str], value: str, usual: str = "") -> None:
         if value == usual and not template:
-            return  # A program without the option may do so anyway.
+            return  # A program without the option may behave so by default.
         if value and not template:
             message = f"the profile's [exec] has no words for {subject}"
             raise StepFailed(
@@ -74,7 +74,7 @@ def command_line(program: ExecProgram, options: TurnOptions) -> list[str]:
 
 
 def prompt_of(entries: Any, plain: str | None) -> tuple[str, list[str]]:
-    """Return the prompt and the paths of images in the input of a turn."""
+    """Return the prompt and the image paths of a turn's input."""
     if plain is not None:
         return plain, []
     items = [obj(entry) for entry in arr(entries)]
@@ -84,7 +84,7 @@ def prompt_of(entries: Any, plain: str | None) -> tuple[str, list[str]]:
 
 
 class ExecPlayer(TurnsPlayer):
-    """Plays one scenario. `turns` are the connections of its turns, by their aliases."""
+    """Player of one scenario; `turns` maps a turn's alias to its connection."""
 
     def _start_turn(self, body: StartTurn) -> None:
         thread = self._threads[body.thread]

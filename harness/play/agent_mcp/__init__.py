@@ -1,1 +1,1 @@
-"""Playing scenarios on `agent mcp`: each step is a command."""
+"""Plays of scenarios on `agent mcp`: each step is a command."""

@@ -1,4 +1,4 @@
-"""Plays scenarios on `agent mcp`, each with a home of its own and the servers to log in to."""
+"""Environment for plays on `agent mcp`: each has its own home and servers to log in to."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Header, Trace
 
-# Nothing listens here: the address of an MCP server that need not be reached.
+# Nothing listens at this address.
 UNREACHABLE_URL = "http://127.0.0.1:9/mcp"
 
 
 class CommandBench:
-    """Plays one scenario after the other. `blocker` is the finding that makes more plays pointless.
+    """Environment that plays scenarios on `agent mcp`, one after the other.
 
-    `prober` finds the commands that the agent does not know.
+    `blocker` makes further plays pointless. `prober` finds commands that the agent does not know.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class CommandBench:
         self._hygiene = hygiene
 
     async def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `SetupFailed` if the program cannot be started."""
+        """Play one scenario. Raises `SetupFailed` if the program cannot be started or used."""
         if self.blocker is not None:
             raise SetupFailed(self.blocker, Trace(self._header(loaded)))
         began = time.monotonic()
@@ -77,7 +77,7 @@ class CommandBench:
         return run
 
     async def run_agent(self, words: Sequence[str]) -> CommandResult:
-        """Run the agent with these words, for the bound of a step. Raises `NotStarted`."""
+        """Run the agent with these words. Raises `NotStarted` if it cannot be started."""
         cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
         setup = self._make_setup({}, cwd, home)
         argv = [*setup.command, *words]
@@ -94,7 +94,7 @@ class CommandBench:
         # No command of agent mcp calls the model.
         values = {"model_url": UNREACHABLE_URL, "home": str(home), "cwd": str(cwd)}
         write_home_files(home, profile, values)
-        # The text places the agent's home in the user's own folder: both are one here.
+        # The specification puts the agent's home below the user's; here both are one folder.
         (home / profile.agent_folder).symlink_to(".")
         env: dict[str, Any] = dict(fill(profile.env, values))
         return CommandSetup(

@@ -1,4 +1,4 @@
-"""Plays a scenario on `agent mcp`: each step is a run of the command, or several at once."""
+"""Player of a scenario on `agent mcp`: each step is a run of the command, or several at once."""
 
 import json
 import os
@@ -29,9 +29,9 @@ _ADDRESS: Final = re.compile(r"https?://[^\s\x1b\"'<>`]+")
 
 @dataclass(frozen=True, slots=True)
 class CommandSetup:
-    """The surroundings of commands: the agent's words, its environment, its folders.
+    """Environment of commands: the agent's command line, variables and folders.
 
-    `places` are the values of a scenario's placeholders; `scratch` is a folder for temporary files.
+    `places` are the values of a scenario's placeholders; `scratch` is for temporary files.
     """
 
     command: list[str]
@@ -44,7 +44,7 @@ class CommandSetup:
 
 
 class CommandPlayer:
-    """Plays one scenario. `note_oauth_message` takes the traffic of the OAuth servers."""
+    """Player of one scenario. After `play`, `is_busy` is whether a command did not end."""
 
     def __init__(
         self, loaded: Loaded, recorder: Recorder, setup: CommandSetup, bounds: Bounds
@@ -62,11 +62,11 @@ class CommandPlayer:
         self._error: Exception | None = None
 
     def note_oauth_message(self, message: dict[str, Any], is_request: bool) -> None:
-        """Note a request of the current run to an OAuth server, or the answer to it."""
+        """Record a request of the current command to an OAuth server, or the answer to it."""
         self._note(self._current, message, from_target=is_request)
 
     async def play(self) -> StepFailure | None:
-        """Play every step; return the one that did not end, if any. Raises `NotStarted`."""
+        """Play every step; return the failure, if any. Raises `NotStarted` without a program."""
         scenario = self._loaded.scenario
         for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
             if side == "setup" and steps:
@@ -105,7 +105,7 @@ class CommandPlayer:
                 raise RuntimeError(f"the loader lets no {type(step).__name__} through")
 
     def _write(self, name: str, content: bytes | None) -> None:
-        """Write or remove a file below the workspace or the home. Raises `StepFailed`."""
+        """Write a file; without `content` remove it. Raises `StepFailed` if that is impossible."""
         setup = self._setup
         path = Path(os.path.normpath(setup.cwd / str(fill(name, self.places))))
         if not any(

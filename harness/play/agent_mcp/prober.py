@@ -1,6 +1,6 @@
-"""Finds out, once, which commands a probed agent does not know: `exec`, `mcp`, `mcp login`.
+"""Probes for commands that an agent does not know: `exec`, `mcp`, `mcp login`.
 
-A command that fails may be broken, and is then judged. An unknown command is refused like a word
+A command that fails may be broken, and is then judged. An unknown command is rejected like a word
 that no program knows: so both are run with the same arguments, and the outputs are compared. The
 agent must name the word and end with the same status, not 0; with any other output it knows the
 command.
@@ -17,7 +17,7 @@ from harness.play.agent_mcp.run import CommandResult
 from harness.scenario.surfaces import COMMANDS, EXEC_COMMAND, LOGIN_COMMAND, MCP_COMMAND
 
 UNKNOWN_WORD: Final = "zqxj"
-# The words of a command, and the index of the one that an agent may not know.
+# Words of a command, and the index of the word that an agent may not know.
 _MCP: Final = (("mcp", "list"), 0)
 _LOGINS: Final = ((("mcp", "login", "nobody"), 1), (("mcp", "logout", "nobody"), 1))
 
@@ -25,9 +25,9 @@ Ask = Callable[[Sequence[str]], Awaitable[CommandResult]]
 
 
 class CommandProber:
-    """Probes of one worker's agent. `ask` runs it with these words, without input.
+    """Probes of one worker's agent. `ask` runs the agent with these words, without input.
 
-    An agent that seems to know none of its commands is broken: then none counts as absent.
+    An agent that seems to know none of its commands is broken: then no command counts as missing.
     """
 
     def __init__(self, profile: Profile, ask: Ask) -> None:
@@ -36,7 +36,7 @@ class CommandProber:
         self._known_commands: dict[str, bool] = {}
 
     async def missing_needs(self, needs: Sequence[str]) -> list[str]:
-        """Return the needs that are commands which the agent does not know."""
+        """Return the needs that are commands unknown to the agent; [] if needs are not probed."""
         if self._profile.capabilities != "probe":
             return []
         # The scenario reports a program that cannot be started.
@@ -64,11 +64,11 @@ class CommandProber:
                     return True
             return False
         words = self._profile.exec.arguments
-        # A command line of options names no command.
+        # Options alone name no command.
         return not words or words[0].startswith("-") or not await self._is_refused(words, 0)
 
     async def _is_refused(self, words: Sequence[str], place: int) -> bool:
-        """Return whether the word at that index is refused like one that no program knows."""
+        """Return whether the word at index `place` is rejected like one that no program knows."""
         control = [*words[:place], UNKNOWN_WORD, *words[place + 1 :]]
         unknown = await self._ask(control)
         if unknown.cut or not unknown.status or unknown.status < 0:
@@ -77,7 +77,7 @@ class CommandProber:
 
 
 def is_refused_alike(word: str, finished: CommandResult, unknown: CommandResult) -> bool:
-    """Return whether a run refuses a word like `UNKNOWN_WORD`, and names it."""
+    """Return whether a run names and rejects `word` as another one did `UNKNOWN_WORD`."""
     if finished.cut or finished.status != unknown.status:
         return False
     lines = _masked_lines(finished, word)
@@ -85,7 +85,7 @@ def is_refused_alike(word: str, finished: CommandResult, unknown: CommandResult)
 
 
 def _masked_lines(finished: CommandResult, word: str) -> list[str]:
-    """Return the lines that name either word, with the same mark in place of both."""
+    """Return the lines of output that name `word` or `UNKNOWN_WORD`, both masked."""
     printed = (finished.stdout + b"\n" + finished.stderr).decode("utf-8", "replace")
     either = re.compile(rf"(?<![A-Za-z0-9_])({re.escape(word)}|{UNKNOWN_WORD})(?![A-Za-z0-9_])")
     return [either.sub("…", line) for line in printed.splitlines() if either.search(line)]

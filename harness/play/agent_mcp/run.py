@@ -1,4 +1,4 @@
-"""One run of `agent mcp`: its output on both streams, its end, and the files of the home."""
+"""One run of `agent mcp`: its output on both streams, its exit, and the files of the home."""
 
 import os
 import stat
@@ -12,19 +12,19 @@ import anyio
 from harness.client.target.process import ServerProcess, start
 from harness.errors import TargetGone
 
-# The part of a stream that is kept. A command prints a few lines.
+# Bytes kept of each stream; a command prints a few lines.
 MAX_OUTPUT_BYTES: Final = 1024 * 1024
 # The files of a home that are listed beside config.toml and those that hold a secret; larger
 # files are not read.
 MAX_FILES, MAX_FILE_BYTES = 40, 4 * 1024 * 1024
 CONFIG: Final = "config.toml"
-# A wide terminal, since the text does not say how a narrow one breaks tables and messages.
+# A wide terminal, since the specification does not say how output is wrapped on a narrow one.
 WIDE_TERMINAL: Final = {"COLUMNS": "400", "LINES": "100"}
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A command to run: `scratch` is a folder that only this run uses."""
+    """A command to run; `scratch` is a folder that only this run uses, `grace` is in seconds."""
 
     argv: list[str]
     cwd: Path
@@ -36,7 +36,7 @@ class Invocation:
 
 @dataclass(slots=True)
 class CommandResult:
-    """The end of a run. `cut`: the harness ended it; `survivors` are processes left behind."""
+    """The exit of a run. `cut`: the harness ended it; `survivors` are processes left behind."""
 
     status: int | None = None
     stdout: bytes = b""
@@ -47,7 +47,7 @@ class CommandResult:
 
 @dataclass(slots=True)
 class _Streams:
-    """Output so far; `on_output` gets both streams together each time that there is more."""
+    """Output so far; whenever more arrives, `on_output` is called with all of it, stdout first."""
 
     on_output: Callable[[str], Awaitable[None]]
     stdout: bytearray = field(default_factory=bytearray)
@@ -61,7 +61,7 @@ class _Streams:
 async def run_command(
     invocation: Invocation, scope: anyio.CancelScope, on_output: Callable[[str], Awaitable[None]]
 ) -> CommandResult:
-    """Run a command to its end, or until `scope` is cancelled. Raises `NotStarted`."""
+    """Run a command until it or `scope` ends. Raises `NotStarted` if it cannot be started."""
     scratch = invocation.scratch
     errors, temporary = scratch / "stderr", scratch / "tmp"
     temporary.mkdir()
@@ -128,7 +128,7 @@ async def _read_errors(reader: int, streams: _Streams) -> None:
 
 
 async def _drain(reader: int, streams: _Streams) -> bool:
-    """Read all available output; False if nobody can write any more."""
+    """Read all available output; return False if no process has the stream open any more."""
     while True:
         try:
             chunk = os.read(reader, 65536)
@@ -142,7 +142,10 @@ async def _drain(reader: int, streams: _Streams) -> bool:
 
 
 def files_of(home: Path, secrets: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the files of a home in the form of a message; `secrets` are by name."""
+    """Return a row for each file of a home; `secrets` maps names to values to look for.
+
+    Files other than config.toml without a secret are listed up to `MAX_FILES`.
+    """
     rows: list[dict[str, Any]] = []
     other_files = 0
     for folder, folders, names in os.walk(home):
@@ -188,7 +191,7 @@ def _text(raw: bytes) -> str:
 
 
 def message_of(finished: CommandResult, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the end of a run in the form of a message."""
+    """Return the result of a run and the files after it as a message for the trace."""
     message: dict[str, Any] = {
         "status": finished.status,
         "stdout": _text(finished.stdout),

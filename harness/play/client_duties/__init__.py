@@ -1,1 +1,1 @@
-"""Verdicts on the duties of clients, live behind a server and in recordings."""
+"""Verdicts on the duties of clients, during a conversation and from recordings."""

@@ -1,7 +1,7 @@
-"""Judging clients while a server serves them: `ClientJudge`.
+"""Verdicts on clients while a server serves them.
 
-The server passes it every message as it was on the wire. It never assumes that a client had read a
-message before it sent the next: duties judge what holds in any order of delivery.
+The server passes in every message as it was on the wire. The judge never assumes that a client had
+read a message before it sent the next: duties hold in any order of delivery.
 """
 
 import time
@@ -18,13 +18,13 @@ from harness.trace.trace import End, Header, Trace
 
 
 class ClientJudge:
-    """Judges the clients of a server, message by message.
+    """Judge of a server's clients, fed message by message.
 
     `scenario` and `target` go into the trace's header. For each connection call `open_connection`,
     then `add_client_message` and `add_server_message` for every message, without line ends, then
-    `close_connection`; `finish` gives the verdicts, once. An unanswered request of the server is a
-    violation if the client had a second for it before the connection was closed, or before
-    `finish`; `clock` gives seconds. Messages beyond the bounds of one trace (`max_frames`, the
+    `close_connection`; `finish` returns the verdicts, once. An unanswered request of the server is
+    a violation if the client had a second for it before the connection was closed, or before
+    `finish`; `clock` returns seconds. Messages beyond the bounds of one trace (`max_frames`, the
     recorder's bytes) are not judged: `cut_off` says so.
     """
 
@@ -54,7 +54,7 @@ class ClientJudge:
         return self._recorder.trace
 
     def open_connection(self, connection: str) -> None:
-        """Begin a connection of a client, under a name that is used once."""
+        """Begin a connection of a client; each name may be used once."""
         self._open_connections.add(connection)
 
     def add_client_message(self, connection: str, raw: bytes) -> None:
@@ -68,7 +68,7 @@ class ClientJudge:
     def close_connection(self, connection: str) -> None:
         """End a connection, whichever side closes it; call it before the server cleans up.
 
-        Requests for which the client had no time are not held against it. Idempotent.
+        A request that the client had no time to answer is no violation. Idempotent.
         """
         if connection not in self._open_connections:
             return

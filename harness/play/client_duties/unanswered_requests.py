@@ -1,7 +1,7 @@
-"""Judging of requests that a client never answered, at the end of a recording.
+"""Decisions on requests that a client never answered, at the end of a recording.
 
-A client may wait for a person, or the recording may simply have been stopped: there is no rule for
-how long an answer may take.
+A client may wait for a person, or the recording may simply have been stopped: no rule limits the
+time for an answer.
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ from harness.trace.trace import End, Trace
 def decide_for_client(
     trace: Trace, unanswered: Iterable[Frame], *, settle: float, settled: bool
 ) -> Decision:
-    """Return whether the questions that the client left open are judged, suspected or ignored.
+    """Return whether the client's unanswered requests are judged, suspected or ignored.
 
     `settle` is the silence in seconds after which an answer is missing; `settled` is the user's
-    word that the client had come to rest. A trace that the harness played records how it ended. A
-    client that has left answers nothing more, even if the server ended afterwards.
+    statement that the client had come to rest. A trace of a play records how it ended. A client
+    that has left answers nothing more, even if the server ended afterwards.
     """
     departures = {mark.body.connection: mark for mark in trace.marks_of(ClientLeft)}
     open_ones = [

@@ -1,4 +1,4 @@
-"""Verdicts on duties: `DutyVerdict`, made from the rows of a judged trace."""
+"""Verdicts on duties, made from the rows of a judged trace."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from harness.report.causes import Cause, group_by_cause
 from harness.report.wire_lines import proof_lines
 from harness.trace.trace import Trace
 
-# The wire lines that are shown for a finding.
+# Wire lines shown for a finding.
 MAX_WIRE_LINES: Final = 6
 
 
@@ -20,8 +20,8 @@ class DutyVerdict:
     """The verdict on one duty of the client.
 
     `verdict` is PASS, FAIL, NOT_EXERCISED, or ERROR if the rule itself crashed; `level` MUST,
-    SHOULD or INFO. `clause` is the requirement in our words with its place in the text. `expected`,
-    `actual` and `wire`, the messages that prove it, are empty without a violation.
+    SHOULD or INFO. `clause` is the requirement in our words with its place in the specification.
+    `expected`, `actual` and `wire`, the messages that prove it, are empty without a violation.
     """
 
     rule: str
@@ -33,9 +33,9 @@ class DutyVerdict:
     wire: tuple[str, ...] = ()
 
     def is_red(self, *, strict: bool = False) -> bool:
-        """Return whether it fails the client: a MUST is broken, or the rule crashed.
+        """Return whether the client fails: a MUST is broken, or the rule crashed.
 
-        With `strict` a SHOULD counts too.
+        With `strict` a broken SHOULD counts too.
         """
         levels = (Level.MUST.value, Level.SHOULD.value) if strict else (Level.MUST.value,)
         broken = self.verdict == Verdict.FAIL.value and self.level in levels
@@ -51,7 +51,7 @@ def duty_verdicts(
 ) -> list[DutyVerdict]:
     """Return the verdicts on all duties, in their order, from the rows of their rules.
 
-    A duty with findings has a verdict for each cause; findings with the same cause are one.
+    A broken duty has one verdict for each cause.
     """
     by_rule: dict[str, list[Row]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""A server that plays scenarios for somebody else's client, and its report.
+"""Server side of tests for clients: plays scenarios to a client and reports on it.
 
 It passes on messages in both directions, and does not know the rules that judge them.
 """

@@ -10,15 +10,15 @@ from harness.play.client_duties.verdicts import DutyVerdict
 from harness.play.client_tests.problems import early_request_problem, problems_of
 from harness.scenario.loader import Loaded
 
-# The messages of a connection that are judged; a client that floods is reported.
+# Messages judged of one connection; a client that sends more is reported.
 MAX_FRAMES = 100_000
-# The problems of a connection that are reported, beside its duties.
+# Problems reported for one connection, beside its duties.
 MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionResult:
-    """The result of a connection. `scenario` is "" if none was left for it.
+    """The result of a connection; `scenario` is "" if none was left for it.
 
     With `strict` a broken SHOULD makes it RED too.
     """
@@ -31,7 +31,7 @@ class ConnectionResult:
 
     @property
     def is_red(self) -> bool:
-        """Return whether something was wrong."""
+        """Return whether there was a problem or a broken duty."""
         return bool(self.problems) or any(duty.is_red(strict=self.strict) for duty in self.duties)
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class ConnectionResult:
 
 @dataclass(slots=True)
 class StagedConnection:
-    """One connection while it lasts, by its number; pass it every message on the wire.
+    """One connection while it is open; pass it every message on the wire.
 
     With `requires_initialize` a client that sends another request first has a problem.
     """
@@ -70,16 +70,16 @@ class StagedConnection:
         self._judge.add_server_message(self.number, raw)
 
     def add_problem(self, problem: str) -> None:
-        """Add a problem that no message shows."""
+        """Add a problem that no message shows; those after the first `MAX_PROBLEMS` are dropped."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
 
     def close(self) -> None:
-        """Note that one side ends the connection; what follows is clean-up. Idempotent."""
+        """Record that either side ends the connection; what follows is clean-up. Idempotent."""
         self._judge.close_connection(self.number)
 
     def finish(self, model: ScriptedModel, work: Path) -> ConnectionResult:
-        """Return the result, once the server has finished its work for the connection."""
+        """Return the result, once the server is done; `work` is the workspace at the end."""
         duties = tuple(self._judge.finish())
         if self._judge.cut_off:
             self.add_problem(self._judge.cut_off)

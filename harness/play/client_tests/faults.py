@@ -1,4 +1,4 @@
-"""The faults of a scenario, between a server and its client in one process."""
+"""A scenario's faults, applied between a server and its client in one process."""
 
 import contextlib
 from collections.abc import Callable
@@ -15,20 +15,20 @@ from harness.play.scenario_faults import live_faults
 from harness.scenario.loader import Loaded
 from harness.trace.frame import Frame
 
-# Seconds of silence after which lines that a fault holds back are passed on.
+# Seconds of silence after which messages that a fault holds back are passed on.
 QUIET_SECONDS = 5.0
 Say = Callable[[str], None]
 
 
 class Endpoint(Protocol):
-    """One end of a connection: the client's, or the server's."""
+    """Either end of a connection, the client's or the server's."""
 
     async def receive(self) -> list[bytes]:
-        """Return some messages, none at the end."""
+        """Return the next messages, [] at the end."""
         ...
 
     async def send(self, messages: list[bytes]) -> None:
-        """Pass messages on. Raises `TargetGone` if the receiver is gone."""
+        """Send messages. Raises `TargetGone` if the receiver is gone."""
         ...
 
     async def close(self) -> None:
@@ -37,7 +37,7 @@ class Endpoint(Protocol):
 
 
 class _Side:
-    """An endpoint in the form that the relay takes."""
+    """Adapter from an endpoint to the interface of the relay."""
 
     def __init__(self, end: Endpoint) -> None:
         self._end = end
@@ -53,14 +53,14 @@ class _Side:
 
 
 class FaultRelay:
-    """Applies the faults of a scenario to one connection; `say` receives their reports."""
+    """Relay that applies a scenario's faults to one connection; `say` takes its messages."""
 
     def __init__(self, loaded: Loaded, say: Say) -> None:
         self._say = say
         self._chain = FaultChain(live_faults(loaded.scenario.faults, self._tell))
 
     async def relay(self, client: Endpoint, server: Endpoint) -> None:
-        """Pass on the messages of both sides, until the server has ended."""
+        """Pass on the messages of both sides until the server has ended."""
         relay = Relay(_Side(client), _Side(server), self._chain, quiet_seconds=QUIET_SECONDS)
         async with anyio.create_task_group() as tasks:
 
@@ -75,7 +75,7 @@ class FaultRelay:
             tasks.cancel_scope.cancel()
 
     def idle_faults(self) -> list[tuple[int, str]]:
-        """Return the faults that never acted, by number, with what they waited for."""
+        """Return the faults that never acted: index and what each waited for. Ends all faults."""
         idle: list[tuple[int, str]] = []
         for number, fault in enumerate(self._chain.faults):
             fault.end()

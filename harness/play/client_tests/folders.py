@@ -1,4 +1,4 @@
-"""The surroundings of one connection: its home, its workspace, its model and MCP servers."""
+"""Environment of one connection: its home, workspace, model and MCP servers."""
 
 import contextlib
 import os
@@ -32,21 +32,21 @@ class Folders:
 
     @property
     def agent(self) -> Path:
-        """The server's home: its configuration and its threads."""
+        """Return the server's home: its configuration and its threads."""
         return self.root / "agent"
 
     @property
     def home(self) -> Path:
-        """The HOME of commands."""
+        """Return the HOME of commands."""
         return self.root / "home"
 
     @property
     def work(self) -> Path:
-        """The scenario's workspace."""
+        """Return the scenario's workspace."""
         return self.root / "work"
 
     def make(self) -> None:
-        """Make the folders, for this user alone."""
+        """Make the folders, accessible only to this user. Raises `OSError`."""
         for folder in (self.root, self.agent, self.home, self.work):
             folder.mkdir(mode=0o700)
 
@@ -60,7 +60,7 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSetup:
-    """The needs of a server that plays a scenario: the model's side, and more variables."""
+    """Inputs of a server that plays a scenario: the model, and additional variables."""
 
     model: ScriptedModel
     environment: Mapping[str, str]
@@ -70,7 +70,7 @@ class ScenarioSetup:
 async def set_up_scenario(
     loaded: Loaded, folders: Folders, *, model_url: str
 ) -> AsyncGenerator[ScenarioSetup]:
-    """Lay out a scenario in its folders for the length of the block. Raises OSError."""
+    """Write a scenario's configuration and files for the length of the block. Raises `OSError`."""
     scenario = loaded.scenario
     made = 0
 
@@ -104,7 +104,7 @@ async def set_up_scenario(
 
 
 def _settings(loaded: Loaded) -> dict[str, str]:
-    """Return the settings of a scenario as configuration, which the client may override."""
+    """Return a scenario's settings as configuration, which the client's parameters override."""
     settings = loaded.scenario.settings
     config = {"approval_policy": settings.approvalPolicy, "sandbox_mode": settings.sandbox}
     return config if settings.model is None else {**config, "model": settings.model}

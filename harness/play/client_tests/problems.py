@@ -1,4 +1,4 @@
-"""Problems of a connection, beside the duties of its client."""
+"""Problems of a connection other than broken duties of its client."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from harness.trace.views import Conversation, conversation_of
 
 
 def problems_of(loaded: Loaded, model: ScriptedModel, trace: Trace, work: Path) -> Iterator[str]:
-    """Yield each problem in a line: its place in the file, what was expected, what was found.
+    """Yield a line for each problem: its place in the file, what was expected, what was found.
 
     `trace` has the messages of both sides, `work` is the workspace at the end.
     """
@@ -30,7 +30,7 @@ def problems_of(loaded: Loaded, model: ScriptedModel, trace: Trace, work: Path) 
 
 
 def early_request_problem(trace: Trace) -> str | None:
-    """Return the problem of a client whose first request is not initialize; None without one."""
+    """Return the problem of a client whose first request is not initialize, else None."""
     sent = (frame for frame in trace.frames if frame.direction is Direction.TO_TARGET)
     first = next((frame for frame in sent if frame.kind is Kind.REQUEST), None)
     if first is None or first.method == "initialize":
@@ -52,7 +52,7 @@ def _call_problems(loaded: Loaded, model: ScriptedModel) -> Iterator[str]:
 
 
 def _unplayed_step_problems(loaded: Loaded, model: ScriptedModel) -> Iterator[str]:
-    """Yield a problem for each step without a call, unless the file gives the number of calls."""
+    """Yield a problem for each model step without a call, unless the file counts the calls."""
     expect = loaded.scenario.expect
     if any(expectation.model_calls is not None for expectation in (expect, *expect.any_of)):
         return
@@ -70,12 +70,12 @@ def _step_path(loaded: Loaded, alias: str, index: int) -> JsonPath:
 
 
 def _place(loaded: Loaded, *loc: str | int) -> str:
-    """Return `path:line` of a part of the file, or of the nearest part around it with a place."""
+    """Return `path:line` of a part of the file, or of the nearest enclosing part with a place."""
     return f"{loaded.path}:{loaded.line_of(*loc)}"
 
 
 def _cast_turns(loaded: Loaded, conversation: Conversation, trace: Trace) -> Cast:
-    """Map the names of the file to turns: the first turn started is the first named."""
+    """Return the turns by the file's aliases: the first turn started has the first alias."""
     scenario = loaded.scenario
     named = [alias for alias in map(turn_alias_of, scenario.steps) if alias]
     names = iter(scenario.expected_turns() if scenario.is_clientless else named)
@@ -86,7 +86,7 @@ def _cast_turns(loaded: Loaded, conversation: Conversation, trace: Trace) -> Cas
 
 
 def _started_turns(conversation: Conversation, trace: Trace) -> Iterator[tuple[Frame, Frame]]:
-    """Yield the requests that started turns, in the order of their answers."""
+    """Yield each request that started a turn, with its answer, in the order of the answers."""
     for frame in trace.frames:
         request = conversation.request_of(frame) if frame.kind is Kind.RESPONSE else None
         if request is not None and result_has(request.method, "turn"):

@@ -8,7 +8,7 @@ from harness.play.client_tests.connection import ConnectionResult
 from harness.protocol.escapes import json_text, visible
 
 RED, GREEN = "RED", "GREEN"
-# The scenarios without a connection that are named; the report has all of them.
+# Scenarios without a connection named in the summary; the JSON report has all.
 MAX_NAMES_LISTED = 5
 
 
@@ -36,12 +36,12 @@ def report(connections: Sequence[ConnectionResult], unused: Sequence[str]) -> di
 
 
 def is_red(connections: Sequence[ConnectionResult]) -> bool:
-    """Return whether a connection had a problem, or there was no connection at all."""
+    """Return whether a connection had a problem or a broken duty, or no client connected."""
     return not connections or any(connection.is_red for connection in connections)
 
 
 def report_text(connections: Sequence[ConnectionResult], unused: Sequence[str]) -> str:
-    """Return the JSON object as the text of a file."""
+    """Return the whole report as the text of a JSON file."""
     return json_text(report(connections, unused), indent=2) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The scenario of a connection: the one named by its path, else the next."""
+"""Choice of a connection's scenario: the one that its path names, else the next."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +15,10 @@ from harness.trace.surfaces import SESSION
 
 
 class Choice:
-    """The scenarios of one server, in the order of their names.
+    """Scenarios of one server, in the order of their ids.
 
-    A single scenario is for every connection. Of several, each is for one connection that names
-    none; naming a scenario gets it any number of times.
+    A single scenario is for every connection. Of several, each is used once for connections that
+    name none; a connection that names a scenario always gets it.
     """
 
     def __init__(self, scenarios: Sequence[Loaded]) -> None:
@@ -34,18 +34,18 @@ class Choice:
 
     @property
     def unused_ids(self) -> list[str]:
-        """The ids of the scenarios that no connection has begun, in order."""
+        """Return the ids of the scenarios that no connection has begun, in order."""
         return [name for name in self._scenarios if name not in self._begun]
 
     @property
     def example_id(self) -> str:
-        """The id of one of them."""
+        """Return the id of the first scenario."""
         return next(iter(self._scenarios))
 
     def error_for(self, path: str) -> str | None:
         """Return the error for a path without a scenario, else None.
 
-        `path` is that of a request for a WebSocket: `/turns/plain-turn`, or `/` for the next.
+        `path` is that of a WebSocket handshake: `/turns/plain-turn`, or `/` for the next scenario.
         """
         name = _name_in(path)
         if not name or name in self._scenarios:
@@ -53,7 +53,7 @@ class Choice:
         return unknown_name("scenario", name, self._scenarios)
 
     def take(self, path: str) -> Loaded | None:
-        """Return the scenario for a connection to this path; None if all were begun."""
+        """Return the scenario for a connection to this path, now begun; None if none is left."""
         name = _name_in(path)
         if not name:
             remaining = list(self._scenarios) if self.is_single else self.unused_ids
@@ -69,7 +69,7 @@ def _name_in(path: str) -> str:
 
 
 def load_choice(words: Sequence[str]) -> Choice:
-    """Return the scenarios of these files, folders and ids. Raises `UsageError` with one line."""
+    """Return the session's scenarios of these words. Raises `UsageError` for a wrong word."""
     book = load_book()
     loaded: list[Loaded] = []
     for result in load_all(

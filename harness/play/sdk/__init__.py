@@ -1,1 +1,1 @@
-"""Playing scenarios on an SDK, through its driver program."""
+"""Plays of scenarios on an SDK, through its driver program."""

@@ -1,4 +1,4 @@
-"""The surroundings of an agent's program: a home, a workspace, its environment, a model."""
+"""Environment of an agent's program: a home, a workspace, variables, a model."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
@@ -33,14 +33,14 @@ from harness.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class PreparedPlay:
-    """A play that can begin: the surroundings of its program, and its model."""
+    """A play that can begin: the environment of its program, and its model."""
 
     stage: Stage
     model: ScriptedModel
 
 
 class AgentStages:
-    """Prepares plays of one profile's agent, which all have the same model server."""
+    """Environments for plays on one profile's agent, which share a model server."""
 
     def __init__(self, profile: Profile, folder: RunFolder, models: ModelServer) -> None:
         self._profile = profile

@@ -1,4 +1,4 @@
-"""The program that stands in for the agent of an SDK, and its notes about its starts."""
+"""The program that an SDK starts as its agent, and its notes about each start."""
 
 import hashlib
 import json
@@ -12,15 +12,15 @@ from harness.client.target.process_tree import MARK
 from harness.play.sdk import scripted_agent
 from harness.protocol.values import obj
 
-# Variables in which an SDK may pass the key.
+# Variables in which an SDK may pass the API key.
 KEY_VARIABLES: Final = ("PROVIDER_API_KEY",)
 
 
 class AgentNotes:
-    """`program` is what the SDK starts; the notes about its starts are in the folder `state`.
+    """Script and notes of `program`, which the SDK starts; both are in the folder `state`.
 
-    `env` is the environment of the driver: of the agent's own, only variables that the driver did
-    not have are noted, and those with these `names`.
+    `env` is the driver's environment: of the agent's variables, only those that the driver did not
+    have are noted, and those with these `names`.
     """
 
     def __init__(
@@ -33,25 +33,25 @@ class AgentNotes:
     ) -> None:
         self.state = scratch / "state"
         self.state.mkdir(parents=True)
-        # The folder is put on a PATH, so nothing else is in it.
+        # The folder may become part of PATH, so it has no other file.
         self.program = scratch / "bin" / program_name
         self.program.parent.mkdir()
         words = [sys.executable, "-I", "-S", str(Path(scripted_agent.__file__)), str(self.state)]
         self.program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "utf-8")
         self.program.chmod(0o755)
         digests = {name: _digest(value) for name, value in env.items()}
-        # `start` sets the last two anew for each process.
+        # The harness sets these two anew for each process.
         unnoted = ["TMPDIR", MARK]
         watched = {"names": sorted({*names, *KEY_VARIABLES}), "known": digests, "unnoted": unnoted}
         self._write("watch", watched)
         self._last_taken = 0
 
     def follow_script(self, script: list[dict[str, Any]]) -> None:
-        """Let the program play a script, turn by turn."""
+        """Make the program play a script, one entry for each start."""
         self._write("script", script)
 
     def run_real_agent(self, command: list[str]) -> None:
-        """Let the program run a real agent with this command."""
+        """Make the program run a real agent with this command."""
         self._write("command", command)
         self._write("script", [])
 
@@ -60,9 +60,9 @@ class AgentNotes:
         return [json.loads(path.read_text("utf-8")) for _, path in self._start_files()]
 
     def take_new_notes(self) -> list[dict[str, Any]]:
-        """Return the notes about new starts, as messages of a trace.
+        """Return the notes about starts since the last call, as messages of a trace.
 
-        Each start has its input, each event that it wrote so far, and its exit status if it ended.
+        Each start has its input, each event written so far, and its exit status if it ended.
         """
         notes: list[dict[str, Any]] = []
         for number, path in self._start_files():
@@ -89,7 +89,7 @@ def _digest(value: str) -> str:
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
-    """Return the events in a file, and no other lines."""
+    """Return the events in a file; other lines are skipped."""
     events: list[dict[str, Any]] = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:

@@ -1,4 +1,4 @@
-"""Plays scenarios on an SDK, by its driver program."""
+"""Environment for plays of scenarios on an SDK, through its driver program."""
 
 import time
 
@@ -30,7 +30,7 @@ from harness.trace.trace import End, Header, Trace
 
 
 class SdkBench:
-    """Runner of scenarios on an SDK, one at a time.
+    """Environment that plays scenarios on an SDK, one at a time.
 
     `blocker` is the finding after which no scenario is played, such as a driver that does not
     start. `session_turns` maps a scenario's id to its turns on the session surface.
@@ -70,7 +70,7 @@ class SdkBench:
         return run
 
     async def _play_on_agent(self, loaded: Loaded, recorder: Recorder) -> Run:
-        """Play a session's scenario: the driver gets the agent's program, and our model."""
+        """Play a session's scenario: the driver runs the agent's program with our model."""
         session_turns = self.session_turns.get(loaded.id, ())
         async with self._stages.serve_agent(loaded, recorder, session_turns) as staged:
             args = loaded, recorder, staged.model, staged.stage, self._bounds
@@ -90,7 +90,7 @@ class SdkBench:
         )
 
     async def _play_scripted(self, loaded: Loaded, recorder: Recorder) -> Run:
-        """Play a scenario of calls, with an agent that the harness scripts."""
+        """Play a scenario of SDK calls with a scripted agent."""
         setup = self._make_driver_setup()
         player = SdkPlayer(loaded, recorder, setup, self._bounds)
         unmet: StepFailure | None = None
@@ -104,7 +104,7 @@ class SdkBench:
 
     def _make_driver_setup(self) -> DriverSetup:
         cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
-        # The user's own variables for the agent must not look like options of the scenario.
+        # The user's own keys must not be taken for options of the scenario.
         env = {
             name: value
             for name, value in environment({}, home, self._profile.home_env).items()

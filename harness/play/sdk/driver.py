@@ -1,4 +1,4 @@
-"""One run of a driver program: its request, its lines as they come, its end."""
+"""One run of a driver program: its request, its lines as they arrive, its exit."""
 
 import contextlib
 import json
@@ -17,9 +17,9 @@ from harness.protocol.values import obj
 
 @dataclass(frozen=True, slots=True)
 class DriverSetup:
-    """The surroundings of drivers. `places` are the values of a scenario's placeholders.
+    """Environment of drivers. `places` are the values of a scenario's placeholders.
 
-    `agent_name` is the name of the agent's program.
+    `agent_name` is the file name of the agent's program.
     """
 
     command: list[str]
@@ -33,7 +33,7 @@ class DriverSetup:
 
 @dataclass(frozen=True, slots=True)
 class DriverEnd:
-    """The end of a driver: cut at our bound or not, its last errors, processes left behind."""
+    """The exit of a driver: whether our bound ended it, end of stderr, processes left behind."""
 
     cut: bool = False
     stderr: str = ""
@@ -41,7 +41,7 @@ class DriverEnd:
 
 
 def deadline_scope(bound: float) -> anyio.CancelScope:
-    """Return a scope that ends `bound` seconds from now."""
+    """Return a scope with a deadline `bound` seconds from now."""
     return anyio.CancelScope(deadline=anyio.current_time() + bound)
 
 
@@ -55,10 +55,10 @@ async def drive(
     take: Callable[[bytes], None],
     hang_fd: int | None = None,
 ) -> DriverEnd:
-    """Run a driver to its end, or until `scope` ends; `take` gets each line that it writes.
+    """Run a driver to its end, or until `scope` ends; `take` is called with each output line.
 
-    When the file descriptor `hang_fd` becomes readable, the driver is told to abort. Raises
-    `NotStarted`, and whatever `take` raises.
+    When the file descriptor `hang_fd` becomes readable, the driver is sent an abort. Raises
+    `NotStarted`, and any exception of `take`.
     """
     temporary = scratch / "tmp"
     temporary.mkdir()
@@ -107,7 +107,7 @@ async def _converse(
 
 
 async def _abort_when_hanging(process: ServerProcess, hang_fd: int) -> None:
-    """Tell the driver to abort when the agent has written all its events."""
+    """Send the driver an abort when the agent has written all its events."""
     await anyio.wait_readable(hang_fd)
     if os.read(hang_fd, 64):
         with contextlib.suppress(TargetGone):
@@ -115,7 +115,7 @@ async def _abort_when_hanging(process: ServerProcess, hang_fd: int) -> None:
 
 
 def line_of(raw: bytes) -> dict[str, Any] | None:
-    """Return a line of a driver about one of its turns; None for any other output."""
+    """Return a driver's line about one of its turns, parsed; None for any other output."""
     try:
         line = obj(json.loads(raw))
     except (ValueError, RecursionError):
@@ -125,7 +125,7 @@ def line_of(raw: bytes) -> dict[str, Any] | None:
 
 
 def describe_missing_end(turn: int, end: DriverEnd, other: list[str]) -> str:
-    """Describe a driver that reported no end of a turn; `other` are lines of no turn."""
+    """Describe a driver that did not report a turn's end; `other` are its lines about no turn."""
     reason = "it was ended at the bound" if end.cut else "it ended before"
     output = f"; it wrote {other[-1][:200]!r}" if other else ""
     errors = f"; the end of its stderr: {end.stderr[-400:]}" if end.stderr else ""

@@ -1,4 +1,4 @@
-"""Plays a scenario on an SDK: each step is a run of the driver program, with scripted agents."""
+"""Player of SDK calls: each step is a run of the driver program, with scripted agents."""
 
 import json
 import os
@@ -33,7 +33,7 @@ CONNECTION: Final = "calls"
 
 @dataclass(slots=True)
 class DriverOutput:
-    """The output of a driver: its lines, by turn; other lines; its end."""
+    """Output of a driver: its lines by turn, other lines, and its exit."""
 
     lines: dict[int, list[dict[str, Any]]] = field(default_factory=dict[int, list[dict[str, Any]]])
     other: list[str] = field(default_factory=list[str])
@@ -41,7 +41,7 @@ class DriverOutput:
 
 
 class SdkPlayer:
-    """Plays one scenario."""
+    """Player of one scenario of SDK calls."""
 
     def __init__(
         self, loaded: Loaded, recorder: Recorder, driver_setup: DriverSetup, bounds: Bounds
@@ -55,7 +55,7 @@ class SdkPlayer:
         self._number = 0
 
     async def play(self) -> StepFailure | None:
-        """Play every step; return the one that the driver did not do. Raises `NotStarted`."""
+        """Play every step; return the failure, if any. Raises `NotStarted` for a missing driver."""
         for index, step in enumerate(self._loaded.scenario.client):
             name, line = next(iter(type(step).model_fields)), self._loaded.line_of("client", index)
             self._recorder.mark(StepBegins(name, line))
@@ -92,7 +92,7 @@ class SdkPlayer:
         scratch: Path,
         state: Path,
     ) -> DriverOutput:
-        """Run the driver to its end, or to the bound."""
+        """Run the driver to its end, or to the bound, and return its output."""
         turns = [
             {"call": turn.call, "input": turn.input, "options": turn.options, "abort": turn.abort}
             for turn in body.turns
@@ -118,7 +118,7 @@ class SdkPlayer:
     def _record_output(
         self, body: Sdk, options: dict[str, Any], output: DriverOutput, starts: list[dict[str, Any]]
     ) -> str:
-        """Record the driver's output; return what it did not do, "" for nothing."""
+        """Record the calls and the driver's output; return the problem if a turn has no end."""
         request = {"agent": options, "thread": body.thread, "resume": body.resume}
         setup = self._driver_setup
         own = {"process": body.process, "cwd": str(setup.cwd.resolve())}
@@ -149,7 +149,7 @@ class SdkPlayer:
 
 
 def _script(body: Sdk) -> list[dict[str, Any]]:
-    """Return the agent's script for each start."""
+    """Return the scripted agent's script: an entry for each turn in which it is started."""
     return [
         {"writes": turn.writes, "status": turn.status, "stderr": turn.stderr}
         | ({"hangs": True} if turn.abort == "during" else {})

@@ -1,14 +1,14 @@
-"""The agent's binary as an SDK starts it for the harness: `scripted_agent.py STATE WORD…`.
+"""Agent program that an SDK starts for the harness: `scripted_agent.py STATE WORD…`.
 
-It notes its input, prints the events of its script and ends with the script's status. The folder
+It notes its input, prints the events of its script and exits with the script's status. The folder
 STATE has `script.json` (a turn for each start: `writes`, `status`, `stderr`, `hangs`) and
 `watch.json`: the names of variables to note, and digests of those that the driver had. Variables
 that the SDK adds are noted too, but nothing of the user's own environment. Each start leaves
 `start-N.json`.
 
-If STATE has `command.json`, the words of a real agent, that is run instead and ends this program as
-it ended; its output passes through here, and is noted in `wrote-N.jsonl`, its end in
-`ended-N.json`. Standard library only, and no other module of the harness: it runs in whatever
+If STATE has `command.json`, the command line of a real agent, that agent is run instead, and this
+program exits as it did; its output passes through here, and is noted in `wrote-N.jsonl`, its exit
+in `ended-N.json`. Standard library only, and no other module of the harness: it runs in whatever
 environment the SDK gives it.
 """
 
@@ -24,10 +24,10 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
-# A hanging turn gives up by itself: an SDK that ends nothing must not leave it behind.
+# A hanging turn ends after this time, in case the SDK never ends its process.
 MAX_HANG_SECONDS = 30
 MAX_FILE_BYTES = 256 * 1024
-# The output of one turn that is noted; of a longer one nothing is.
+# Maximum output of a turn that is noted; nothing is noted of a longer one.
 MAX_NOTED_BYTES = 64 * 1024 * 1024
 _FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
@@ -67,7 +67,7 @@ def main(state: Path, words: list[str]) -> int:
 
 
 def _run_real_agent(command: list[str], stdin_bytes: bytes, state: Path, number: int) -> int:
-    """Run the real agent in place of this program: same words, environment, input and end."""
+    """Run the real agent with the same words, environment and input; exit as it does."""
     running: list[subprocess.Popen[bytes]] = []
     for number_to_forward in _FORWARDED_SIGNALS:
         signal.signal(
@@ -88,14 +88,14 @@ def _run_real_agent(command: list[str], stdin_bytes: bytes, state: Path, number:
     part.write_text(json.dumps(status), "utf-8")
     part.rename(state / f"ended-{number}.json")
     if status < 0:
-        with contextlib.suppress(OSError):  # SIGKILL cannot be handled anyway.
+        with contextlib.suppress(OSError):  # SIGKILL has no handler.
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 
 
 def _end_with_parent() -> None:
-    """Have a child on Linux killed together with this program, as the agent alone would be."""
+    """Make a child on Linux die with this program, as the agent alone would."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -107,7 +107,7 @@ def _feed(stdin: IO[bytes], content: bytes) -> None:
 
 
 def _pass_on(stdout: IO[bytes], notes: Path) -> None:
-    """Pass each line to the SDK, after noting it."""
+    """Note each line of the agent's output, and pass it on to the SDK."""
     noted_bytes = 0
     with notes.open("ab", buffering=0) as file:
         for line in stdout:
@@ -120,7 +120,7 @@ def _pass_on(stdout: IO[bytes], notes: Path) -> None:
                 sys.stdout.buffer.write(line)
                 sys.stdout.buffer.flush()
             except OSError:
-                stdout.close()  # The reader is gone, and the agent must notice it too.
+                stdout.close()  # The reader is gone; the agent must see its pipe close.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return
 

@@ -1,4 +1,4 @@
-"""Plays a session's scenario through an SDK, on the agent's own program.
+"""Player of a session's scenario through an SDK, on the agent's own program.
 
 Each thread is a run of the driver program, which gets all of the thread's turns at once and runs
 them one after the other: a step that starts a later turn finds it begun.
@@ -41,8 +41,8 @@ SDK_OPTIONS: Final = {
     "model": "model",
     "sandbox": "sandboxMode",
 }
-# The options of a thread unless its scenario says otherwise: nobody can approve anything, and the
-# workspace is not a repository.
+# Default options of a thread: there is no user to approve anything, and the workspace is not a
+# repository.
 DEFAULT_OPTIONS: Final = {
     "approvalPolicy": "never",
     "sandboxMode": "danger-full-access",
@@ -52,7 +52,7 @@ DEFAULT_OPTIONS: Final = {
 
 @dataclass(slots=True)
 class _Driver:
-    """A run of the driver: its turns, by their aliases in the scenario."""
+    """A run of the driver, with its turns keyed by alias."""
 
     number: int
     line: int
@@ -64,7 +64,7 @@ class _Driver:
 
 
 class SdkTurnsPlayer(TurnsPlayer):
-    """Plays one scenario. `turns` name runs of the driver, and turns in them (`sdk_told.key_of`).
+    """Player of one scenario; `turns` maps aliases to keys from `turn_key`.
 
     `stderr` is the end of standard error of the last driver that wrote some.
     """
@@ -85,7 +85,7 @@ class SdkTurnsPlayer(TurnsPlayer):
         self._drivers: dict[str, _Driver] = {}
 
     async def play(self) -> StepFailure | None:
-        """Play every step; a driver that reported no end of a turn fails the play too."""
+        """Play every step; return the failure, if any: a step's, or a missing end of a turn."""
         unmet = await super().play()
         if unmet is not None:
             return unmet
@@ -104,7 +104,7 @@ class SdkTurnsPlayer(TurnsPlayer):
         self.turns[body.alias] = turn.key
 
     def _start_driver(self, alias: str) -> _Driver:
-        """Start the driver of a thread, with all of the thread's turns."""
+        """Start the driver of a thread with all of the thread's turns."""
         thread, number = self._threads[alias], len(self._drivers) + 1
         turn_steps = [
             step.start_turn
@@ -206,7 +206,7 @@ class SdkTurnsPlayer(TurnsPlayer):
         await super()._wait(body)
 
     def _missing_end(self, driver: _Driver, alias: str) -> str:
-        """Describe a missing end of a turn, "" if the driver reported it or we ended it."""
+        """Return a message if a driver exited without the turn's end, else ""."""
         turn = driver.turns[alias]
         if driver.end is None or self._turn_record(turn).end is not None:
             return ""

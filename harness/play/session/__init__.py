@@ -1,1 +1,1 @@
-"""Playing scenarios on a server of the session protocol."""
+"""Plays of scenarios on a server of the session protocol."""

@@ -1,4 +1,4 @@
-"""The speed of a server: the time of its answers, and a note about a run that it makes long."""
+"""Answer times of a server, and a note about a run that they make long."""
 
 import math
 from statistics import median
@@ -8,13 +8,13 @@ from harness.trace.frame import Direction
 from harness.trace.trace import Trace
 
 SLOW_SECONDS = 1.0
-"""An answer that takes longer makes a server slow: scenarios with many steps meet their bounds."""
+"""A server with a longer median answer time is slow: scenarios with many steps may time out."""
 _BOUNDS_FIT_SECONDS = 0.5
-"""With answers of this time the usual bounds are long enough for every bundled scenario."""
+"""At this answer time the usual bounds are long enough for every bundled scenario."""
 
 
 def answer_seconds(trace: Trace) -> float:
-    """Return the median time of the answers to requests of the client, 0 without an answer."""
+    """Return the median time of answers to the client's requests in seconds; 0 without any."""
     correlation = Correlation(trace.frames)
     times = [
         answer.at - request.at
@@ -29,7 +29,7 @@ def answer_seconds(trace: Trace) -> float:
 def slow_note(
     answer_time: float, *, scale: float, scenario_seconds: float, scenarios: int, lanes: int
 ) -> str:
-    """Return a note about a slow server: the length of the run, and the options; "" for others.
+    """Return a note on a slow server: how long the run takes, and options; "" if it is not slow.
 
     One scenario took `scenario_seconds`; `scale` is the option `--timeout-scale` of the run.
     """

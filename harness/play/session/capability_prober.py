@@ -1,6 +1,6 @@
-"""Finds out, once, which capabilities a probed target lacks, before a scenario needs them.
+"""Probes for capabilities that a target lacks, before a scenario needs them.
 
-Most scenarios of the suite need something that a small server lacks, and playing each of them to
+Most scenarios of the suite need a capability that a small server lacks, and playing each of them to
 find that out takes a minute. So when the first scenario needs a capability, a worker plays the
 `probes/*.scenario.yaml` whose `needs` name it, each on a process of its own. Every scenario that
 needs an absent capability ends as NOT_APPLICABLE without being played.
@@ -11,7 +11,7 @@ learned from the scenarios themselves: one that stops early, or sends other requ
 
 A probe tries several ways. A capability is absent only if all of them failed; a probe that did not
 come to its end shows nothing. A capability that is offered in part, or that has no probe, is
-decided by each scenario. A probe's trace is kept and, being set-up, not judged.
+decided by each scenario. A probe's trace is stored and, being set-up, not judged.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _FOLDER = Path(__file__).parent / "probes"
 
 
 class CapabilityProber:
-    """Remembers the capabilities that were probed, those that are absent and those that are not.
+    """Capabilities that probes have shown to be absent or offered.
 
     `offered` holds those that a probe has seen. A scenario may need more of one than the probe saw.
     """
@@ -46,7 +46,7 @@ class CapabilityProber:
         self.offered: set[str] = set()
 
     def missing_needs(self, loaded: Loaded, play: Callable[[Loaded], Run]) -> list[str]:
-        """Return the needs of a scenario that the target does not offer in any way.
+        """Return the needs of a scenario that probes show to be absent; plays new probes if needed.
 
         `play` plays a probe and may raise `SetupFailed`.
         """
@@ -67,12 +67,12 @@ class CapabilityProber:
 
 @cache
 def load_probes() -> tuple[Loaded, ...]:
-    """Return the probes, by name; no two probe the same capability."""
+    """Return the probes, by name; no two probe the same capability. Cached for the process."""
     return tuple(load(file, root=_FOLDER.parent) for _, file in find_scenarios([_FOLDER]))
 
 
 def absent_after_probe(probe: Loaded, run: Run, profile: Profile) -> set[str]:
-    """Return the capabilities that a probe's run shows not to be offered in any way it tried."""
+    """Return the capabilities that a probe's run shows to be absent in every way it tried."""
     conversation = conversation_of(run.trace)
     if not _is_complete(probe, run):
         return set()
@@ -90,16 +90,16 @@ def absent_after_probe(probe: Loaded, run: Run, profile: Profile) -> set[str]:
 
 
 def offered_after_probe(probe: Loaded, run: Run) -> set[str]:
-    """Return the capabilities that a probe's run has shown."""
+    """Return the capabilities that a probe's run has shown to be offered."""
     if not _is_complete(probe, run) or run.unmet is not None:
         return set()
     return shown_needs(probe, run, conversation_of(run.trace))
 
 
 def _is_complete(probe: Loaded, run: Run) -> bool:
-    """Return whether every request was sent, and the model called.
+    """Return whether the probe sent every request and the server called the model for each thread.
 
-    Requests that could not be sent for want of a tool are left out.
+    A probe that stopped for want of a capability counts as complete.
     """
     if not run.is_complete:
         return False

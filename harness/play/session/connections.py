@@ -1,4 +1,4 @@
-"""The connections of one conversation, and the process behind them, as a scenario uses them.
+"""Connections of one conversation, and the server process behind them.
 
 Connections are numbered in the trace: c1, c2, ... in the order in which they began.
 """
@@ -24,7 +24,7 @@ Opener = Callable[[], Awaitable[Transport]]
 
 
 class ModelSwitch(Protocol):
-    """Lets the model's address accept connections, or refuse them."""
+    """Callback that makes the model's address accept or refuse connections."""
 
     async def __call__(self, *, listening: bool) -> None:
         """Switch the address, and return when that is done."""
@@ -32,7 +32,7 @@ class ModelSwitch(Protocol):
 
 
 class ConnectionManager:
-    """A scenario's connections.
+    """A scenario's connections by their names in the file.
 
     `restart_server` ends the process if need be and starts it over the same home, with the given
     name for its connection; `open_transport` opens a further connection, None if the target allows
@@ -67,11 +67,11 @@ class ConnectionManager:
 
     @property
     def is_main_closed(self) -> bool:
-        """Return whether we closed the first connection without starting again."""
+        """Return whether we closed the first connection and it was not opened again."""
         return self.server.peer.name in self.closed
 
     def children_of_no_turn(self, before: set[int]) -> set[int]:
-        """Return the ids of the server's child processes that no turn has begun.
+        """Return the ids of the server's child processes that no turn has started.
 
         `before` are those that it had when the conversation began.
         """
@@ -81,12 +81,12 @@ class ConnectionManager:
 
     @property
     def open_peers(self) -> list[Peer]:
-        """The connections that the scenario has not closed, the first client's before others."""
+        """Return the connections that the scenario has not closed, the first client's first."""
         return [peer for peer in self._peers.values() if peer.name not in self.closed]
 
     @property
     def overflow(self) -> str:
-        """The bound that the server's output exceeded, "" for none."""
+        """Return the bound that the server's output exceeded, "" for none."""
         return next((peer.overflow for peer in self._peers.values() if peer.overflow), "")
 
     def peer(self, name: str) -> Peer:
@@ -94,7 +94,7 @@ class ConnectionManager:
         return self._peers[name]
 
     async def connect(self, name: str) -> None:
-        """Open a further connection, or the first one again after it was closed."""
+        """Open a connection, or the first one again. Raises `StepFailed` if only one is allowed."""
         if self._open_transport is None:
             message = f"connection {name!r}: the target is reached over one connection only"
             raise StepFailed(FailureKind.NOT_OFFERED, message, capability="several-clients")
@@ -123,7 +123,7 @@ class ConnectionManager:
         """Kill the server's process group."""
         for peer in self._peers.values():
             self._forget(peer)
-        with contextlib.suppress(ProcessLookupError):  # It can have ended a moment before.
+        with contextlib.suppress(ProcessLookupError):  # It may have ended already.
             os.killpg(self.server.process.pid, signal.SIGKILL)
         await self.server.process.wait()
         await self.server.peer.ended.wait()
@@ -142,17 +142,18 @@ class ConnectionManager:
         self._peers = {MAIN_CONNECTION: self.server.peer}
 
     async def set_model_listening(self, *, listening: bool) -> None:
-        """Let the model's address accept connections, or refuse them."""
+        """Make the model's address accept or refuse. Raises `StepFailed` if it is not ours."""
         if self._model is None:
             raise StepFailed(FailureKind.REFUSED, "the model's address is not ours")
         await self._model(listening=listening)
         self._recorder.mark(ModelListens(listening))
 
     async def close_extra(self, bound: float) -> bool:
-        """Close further connections after the end of the trace, each within `bound` seconds.
+        """Close further connections after the end of the trace; return whether there were any.
 
-        They count as open to the end. Later messages are in no trace, not even those to the first
-        client: the server may tell it that a thread was closed to which only the others subscribed.
+        Each gets `bound` seconds, and counts as open to the end. Later messages are in no trace:
+        the server may tell the first client that a thread was closed to which only the others
+        subscribed.
         """
         main = self.server.peer
         further = [peer for peer in self.open_peers if peer is not main]
@@ -169,7 +170,7 @@ class ConnectionManager:
         return f"c{self._count}"
 
     def _on_ended(self, peer: Peer) -> None:
-        """Note the end of a further connection, if it is one that we made slow."""
+        """Mark a connection as closed by us if we had stopped reading from it."""
         if peer.was_slow:
             self._forget(peer)
 

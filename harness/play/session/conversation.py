@@ -1,4 +1,4 @@
-"""One conversation with a server, as a block whose end brings its trace to an end."""
+"""One conversation with a server, as a block at whose end the trace is completed."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -52,10 +52,10 @@ MAX_FRAMES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Needs of a conversation beside the model's scripts and the server as the profile has it.
+    """Requirements of a conversation beyond the model's scripts and the profile.
 
-    `files` of the working folder (path -> bytes), its `pipes` and the `awaited_gates` among them
-    (see named_pipes), a `fresh` process, `config` of the home, which may name files of the
+    `files` of the workspace (path -> file), its `pipes` and the `awaited_gates` among them (see
+    `named_pipes`), a `fresh` process, `config` of the home, which may name files of the
     `scenario_folder`, `mcp` servers that the harness plays, more than one connection, `faults`
     between it and each connection; `markers` and `strict_model` for the model. `header_members` is
     all this in the form of the trace's header.
@@ -77,7 +77,7 @@ class Needs:
 
 
 def needs_of(loaded: Loaded) -> Needs:
-    """Return the needs of a scenario's conversation."""
+    """Return the requirements of a scenario's conversation."""
     scenario = loaded.scenario
     return Needs(
         files=scenario.workspace.contents(loaded.path.parent),
@@ -97,7 +97,7 @@ def needs_of(loaded: Loaded) -> Needs:
 
 
 class Conversations:
-    """Holds one conversation after the other with the server of a worker."""
+    """Conversations with the server of one worker, one after the other."""
 
     def __init__(
         self,
@@ -130,10 +130,10 @@ class Conversations:
     ) -> AsyncGenerator[ConversationContext]:
         """Hold one conversation for the length of the block, then bring its trace to its end.
 
-        `ending` replaces the profile's bounds at the end. An exception in `CANNOT_GO_ON` that
-        leaves the block becomes `unmet` of the conversation and of its run; after any other
-        exception the trace is not ended, and the process is retired. Raises `SetupFailed` if the
-        server cannot be used at all.
+        `ending` replaces the profile's bounds at the end. An exception in `STEP_ERRORS` that leaves
+        the block becomes `unmet` of the conversation and of its run; after any other exception the
+        trace is not ended, and the process is ended. Raises `SetupFailed` if the server cannot be
+        used at all.
         """
         needs = needs or Needs()
         async with (
@@ -151,7 +151,7 @@ class Conversations:
         desk: McpSettings,
         ending: Bounds | None,
     ) -> AsyncGenerator[ConversationContext]:
-        """Hold the conversation, with the MCP servers of the play running."""
+        """Hold the conversation while the MCP servers of the play are running."""
         began = time.monotonic()
         recorder, owed = self._make_recorder(name)
         recorder.trace.header.faults = bool(needs.faults)
@@ -182,7 +182,7 @@ class Conversations:
         agent = profile.agent_folder
         folders = {"home": str(server.home), "cwd": str(cwd), "server_cwd": str(Path.cwd())}
         recorder.mark(Place(**folders, agent=agent))
-        # The server reads the files in such a folder by itself, so rules must know them.
+        # The server reads the files in the agent's folder by itself, so rules must know them.
         for own in (name for name in files if f"/{agent}/" in f"/{name}"):
             mark = written_file_mark(str(cwd / own), files[own].content)
             recorder.mark(mark)
@@ -226,7 +226,7 @@ class Conversations:
     async def _finish_trace(
         self, stage: ConversationContext, owed: ConnectionLedgers, bounds: Bounds, before: set[int]
     ) -> TraceEnding:
-        """Bring the trace to its end; `before` are the processes that no turn has begun."""
+        """Bring the trace to its end; `before` are the processes that no turn has started."""
         connections = stage.connections
         peers = connections.open_peers
         if not peers:
@@ -256,10 +256,10 @@ class Conversations:
     async def _release(
         self, run: Run, name: str, server: RunningServer, before: set[int], needs: Needs
     ) -> None:
-        """Check the server's side effects, and retire it if others cannot use it."""
+        """Check the server's side effects, and end the process if others cannot use it."""
         self._hygiene.check_line_lengths(run.trace)
         server.watch.on_conversation_end(run.trace, died=run.has_died)
-        # Processes of its own configuration may live as long as the server does.
+        # Processes of a conversation's own configuration may live as long as the server does.
         plain = not (needs.fresh or needs.config or needs.mcp)
         if run.ending.end is End.QUIESCENT and plain:
             lingering = await server.process.lingering_children(before, self._bounds.settle)
@@ -270,16 +270,16 @@ class Conversations:
             run.stderr = server.process.stderr_tail()
 
     def shared_profile(self, needs: Needs) -> Profile | None:
-        """Return the profile of the process that a conversation shares; None if it shares none."""
+        """Return the profile of the process that a conversation can share; None if it cannot."""
         return self._profile_for(needs, Path("{cwd}")) if self.can_share(needs) else None
 
     def can_share(self, needs: Needs) -> bool:
-        """Return whether others can use the process of a conversation, before it and after it."""
+        """Return whether other conversations may use the process before and after."""
         own = needs.fresh or needs.mcp or needs.faults
         return not own and "{cwd}" not in repr(needs.config)
 
     def _profile_for(self, needs: Needs, cwd: Path, desk: McpSettings | None = None) -> Profile:
-        """Return the profile with the needs of a conversation."""
+        """Return the profile adapted to a conversation's requirements."""
         return with_overrides(
             self._profile,
             config=merge_tables(needs.config, desk.config if desk is not None else {}),
@@ -349,7 +349,7 @@ class Conversations:
 
 
 def _start_reason(needs: Needs) -> StartReason:
-    """Return why a process is started if there was none with these settings before."""
+    """Return why a process is started if no process has these settings."""
     reasons = {
         StartReason.FAULTS: needs.faults,
         StartReason.MCP_SERVERS: needs.mcp,
@@ -362,7 +362,7 @@ def _start_reason(needs: Needs) -> StartReason:
 
 
 def _unusable_reason(run: Run, server: RunningServer) -> StartReason | None:
-    """Return why no other conversation can use the process, None if one can."""
+    """Return why no other conversation can use the process, None if others can."""
     if run.ending.end is End.CLOSED:
         return StartReason.CONNECTION_CLOSED
     if run.has_died or server.peer.inbox.closed:
@@ -373,7 +373,7 @@ def _unusable_reason(run: Run, server: RunningServer) -> StartReason | None:
 
 
 def _complete_trace(recorder: Recorder, peer: Peer, ended: TraceEnding) -> Trace:
-    """Return the trace to judge, without the messages that arrive while we end the server."""
+    """Return a copy of the trace to judge, without messages that arrive at the shutdown."""
     recorder.trace.end = ended.end
     if peer.transport.partial:
         head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
@@ -382,5 +382,5 @@ def _complete_trace(recorder: Recorder, peer: Peer, ended: TraceEnding) -> Trace
 
 
 def _barrier_params(cast: Cast) -> dict[str, object]:
-    # Without a thread of its own the barrier names one that does not exist: an error is an answer.
+    # Without a thread the barrier names one that does not exist: an error is an answer, too.
     return {"threadId": next(iter(cast.threads.values()), "thr_0")}

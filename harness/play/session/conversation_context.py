@@ -1,4 +1,4 @@
-"""A conversation that is being held: its caller's way to send and wait, and its result."""
+"""An open conversation: methods to send and wait, and its result."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,11 +20,11 @@ from harness.trace.recorder import Recorder
 
 
 class ConversationContext:
-    """One conversation, while it is held and after it: `async with bench.conversation(...)`.
+    """One conversation, during its `async with bench.conversation(...)` block and after it.
 
     `cast` holds the ids of the named threads and turns; its first thread is the one that is read at
-    the end. `unmet` is the reason why the caller could not go on, None so far. The methods may be
-    called from any task of the event loop.
+    the end. `unmet` is the reason why the caller could not continue, None so far. The methods may
+    be called from any task of the event loop.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class ConversationContext:
 
     @property
     def peer(self) -> Peer:
-        """The first connection; after a restart of the server the one to the new process."""
+        """Return the first connection; after a restart of the server the one to the new process."""
         return self.connections.peer(MAIN_CONNECTION)
 
     @property
     def frames(self) -> list[Frame]:
-        """Every message so far, of all connections and both directions, in recorded order."""
+        """Return every message so far, of all connections and directions, in recorded order."""
         return list(self.recorder.trace.frames)
 
     @property
     def run(self) -> Run:
-        """The run. Raises RuntimeError while the conversation is being held."""
+        """Return the run. Raises `RuntimeError` before the end of the conversation."""
         if self._run is None:
             raise RuntimeError("the conversation is not over: leave its `async with` block first")
         return self._run
@@ -86,7 +86,7 @@ class ConversationContext:
     async def request(
         self, method: str, params: Any, *, on: str = MAIN_CONNECTION, deliberate: bool = False
     ) -> Frame:
-        """Send a request and wait for its answer: `send`, then `answer_to`."""
+        """Send a request and wait for its answer, with the errors of `send` and `answer_to`."""
         sent = await self.send(method, params, on=on, deliberate=deliberate)
         return await self.answer_to(sent, on=on)
 

@@ -1,4 +1,4 @@
-"""A server that completes no plain turn at all, so that further scenarios would only time out.
+"""Check for a server that completes no plain turn, on which further scenarios would time out.
 
 A scenario whose turn completed has shown that it does. So a separate plain turn is played only when
 a scenario times out before any turn of its worker has completed, which never happens on a correct
@@ -6,9 +6,9 @@ server. The result depends on the server alone and not on which scenario timed o
 of scenarios and every number of workers finds the same.
 
 Only silence is a set-up finding: an answer that does not come, a turn that does not end, a server
-that does not come to rest. Refusals, failures and crashes cost no waiting, and the scenarios report
-them. A server that starts slowly, or hangs now and then, is not hopeless: the plain turn gets a
-fresh process, and twice the time of the scenario that timed out.
+that does not become idle. Rejections, failures and crashes cost no waiting, and the scenarios
+report them. A server that starts slowly, or hangs now and then, is not hopeless: the plain turn
+gets a fresh process, and twice the time of the scenario that timed out.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from harness.trace.marks import EndingBegins
 from harness.trace.views import conversation_of
 
 NO_ANSWER, NO_TURN = "setup.no-answer", "setup.no-plain-turn"
-# Its step bound, as a multiple of a scenario's.
+# Step bound of the plain turn, as a multiple of a scenario's.
 PATIENCE = 2.0
 
 _FOLDER = Path(__file__).parent / "setup"
@@ -35,24 +35,25 @@ _FOLDER = Path(__file__).parent / "setup"
 
 @cache
 def plain_turn() -> Loaded:
-    """Return the scenario of the plain turn."""
+    """Return the scenario of the plain turn. Cached for the process."""
     return load(_FOLDER / f"plain-turn{SUFFIX}", root=_FOLDER.parent)
 
 
 class Hopeless(TargetError):
-    """A probe showed that nothing can be judged; the bench knows why."""
+    """Error: a plain turn showed that nothing can be judged; the bench's `blocker` says why."""
 
 
 class FirstTurn:
-    """Watches for the first completed turn of a worker."""
+    """Watch for the first completed turn of a worker."""
 
     def __init__(self) -> None:
         self._is_decided = False
 
     def play_if_needed(self, run: Run, play: Callable[[float], Run]) -> Run | None:
-        """Play the plain turn if this run is the first that times out; None if it is not.
+        """Play the plain turn if this is the first run that times out, and no turn has completed.
 
-        `play` plays it, with the step bound times a number, and may raise `SetupFailed`.
+        Return that run, else None. `play` takes the step bound's factor and may raise
+        `SetupFailed`.
         """
         self._is_decided = self._is_decided or _has_completed_turn(run)
         if self._is_decided or not silence_of(run):
@@ -62,7 +63,7 @@ class FirstTurn:
 
 
 def hopeless_finding(run: Run, step: float) -> Finding:
-    """Return the finding for a plain turn that timed out; `step` is the bound of a step."""
+    """Return the finding for a plain turn that timed out; `step` is the usual bound in seconds."""
     message = (
         f"no plain turn can be had: {silence_of(run)} ({plain_turn().id}, waiting "
         f"{step * PATIENCE:g} s); {_describe_received(run)}; {_describe_model_calls(run)}; "
@@ -73,7 +74,7 @@ def hopeless_finding(run: Run, step: float) -> Finding:
 
 
 def _has_completed_turn(run: Run) -> bool:
-    """Return whether a turn was started, with its answer, and completed."""
+    """Return whether a turn that the client started has completed."""
     started = run.cast.turns.values()
     return any(
         frame.method == "turn/completed"
@@ -85,7 +86,7 @@ def _has_completed_turn(run: Run) -> bool:
 
 
 def silence_of(run: Run) -> str:
-    """Describe what a run timed out waiting for, "" if it did not time out."""
+    """Return a description of the missing message, "" if the run did not time out."""
     if run.has_died or run.overflow:
         return ""
     if run.unmet is not None:
@@ -99,7 +100,7 @@ def silence_of(run: Run) -> str:
 
 
 def unanswered_method(run: Run) -> str:
-    """Return the method of the client's last request without an answer, "" for none."""
+    """Return the method of the client's last unanswered request, "" for none."""
     conversation = conversation_of(run.trace)
     answered = {
         request.seq
@@ -118,7 +119,7 @@ def unanswered_method(run: Run) -> str:
 
 
 def _answers(run: Run) -> list[Frame]:
-    """Return the answers to our requests, without that to the handshake."""
+    """Return the answers to our requests, except to the handshake."""
     conversation = conversation_of(run.trace)
     return [
         frame
@@ -131,7 +132,7 @@ def _answers(run: Run) -> list[Frame]:
 
 
 def _describe_received(run: Run) -> str:
-    """Describe the messages that arrived, without anything that differs from run to run."""
+    """Describe the messages that arrived, without ids, so that each run gives the same text."""
     answers = [conversation_of(run.trace).request_of(frame) for frame in _answers(run)]
     words = [f"the answer to {asked.method}" for asked in answers if asked is not None]
     conversation = conversation_of(run.trace)

@@ -1,4 +1,4 @@
-"""Invalid and late answers to `initialize`, in words."""
+"""Descriptions of invalid and late answers to `initialize`."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _MAX_LINE_CHARACTERS = 120
 
 
 def describe_other_id(frames: Sequence[Frame]) -> str:
-    """Describe an answer under another id than the request's, "" if there is none."""
+    """Return a message for an answer with another id than the request's, "" if there is none."""
     request = _last_initialize(frames)
     answers = _answers(frames)
     if request is None or not answers or late_answer(frames) is not None:
@@ -30,7 +30,7 @@ def describe_other_id(frames: Sequence[Frame]) -> str:
 
 
 def late_answer(frames: Sequence[Frame]) -> Frame | None:
-    """Return the answer to `initialize`, if any; callers have stopped waiting for it."""
+    """Return the answer to `initialize`, None if there is none; callers no longer wait for it."""
     request = _last_initialize(frames)
     if request is None:
         return None
@@ -38,7 +38,7 @@ def late_answer(frames: Sequence[Frame]) -> Frame | None:
 
 
 def _last_initialize(frames: Sequence[Frame]) -> Frame | None:
-    """Return the last `initialize` request, since a server can have been restarted."""
+    """Return the last `initialize` request, since the server may have been restarted."""
     sent = [frame for frame in frames if not frame.from_target and frame.method == "initialize"]
     return sent[-1] if sent else None
 

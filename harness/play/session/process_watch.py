@@ -1,8 +1,8 @@
 """Observation of one server process outside the protocol, from conversation to conversation.
 
-Descriptors are counted when a conversation has come to rest, files of the home left out. They have
-grown when the least of the last five counts is well above the greatest of the first five: a
-descriptor that is opened once, or now and then, does not raise all of them.
+Descriptors are counted at the end of each conversation, files of the home left out. They have grown
+when the minimum of the last five counts is well above the maximum of the first five: a descriptor
+that is opened once, or now and then, does not raise all of them.
 
 Standard error is searched for the crash reports of runtimes (`PANICS` and the profile's own
 patterns), unless the server died of it: then the crash is the finding. During a conversation, rules
@@ -21,12 +21,12 @@ from harness.play.hygiene import Hygiene
 from harness.trace.frame import DamageKind, Frame, Kind
 from harness.trace.trace import End, Trace
 
-# The counts compared at each end, and the least difference in descriptors.
+# Number of counts compared at each end, and the minimum growth in descriptors.
 COUNTS_COMPARED, MIN_GROWTH = 5, 8
-# The part of standard error since the last look that is read, in bytes.
+# Maximum bytes of standard error that are searched after a conversation.
 MAX_STDERR_BYTES = 8 * 1024 * 1024
 
-# As written by the runtimes of Rust, Python, Go, JavaScript, Java and C, and by loggers.
+# Crash reports of the runtimes of Rust, Python, Go, JavaScript, Java and C, and of loggers.
 PANICS = (
     r"panicked at ",
     r"Traceback \(most recent call last\)",
@@ -44,7 +44,7 @@ PANICS = (
 
 
 class ProcessWatch:
-    """Watches one process, from its start to its end."""
+    """Watch over one process, from its start to its end; findings go to `hygiene`."""
 
     def __init__(
         self, process: ServerProcess, peer: Peer, hygiene: Hygiene, panics: Sequence[str]
@@ -61,11 +61,11 @@ class ProcessWatch:
         self._descriptor_counts: list[Counter[str]] = []
 
     def follow(self, peer: Peer) -> None:
-        """Watch another connection, in the same conversation."""
+        """Watch another connection, which replaces the first one in the same conversation."""
         self._peer = peer
 
     def on_conversation_end(self, trace: Trace, *, died: bool) -> None:
-        """Check the process when the trace of a conversation is complete."""
+        """Check standard error and descriptors when the trace of a conversation is complete."""
         self._scenario = trace.header.scenario
         self._judged_frames = len(trace.frames)
         self._line_begun = bool(self._peer.transport.partial)
@@ -76,14 +76,14 @@ class ProcessWatch:
                 self._descriptor_counts.append(now)
 
     def on_conversation_begin(self) -> None:
-        """Check the connection before the next conversation gets it."""
+        """Check the output since the last conversation, before the next one begins."""
         self._check_late_output()
 
     def on_exit(self, ending: ProcessExit, grace: float) -> None:
-        """Check a process that we ended; `grace` in seconds for each push."""
+        """Check a process that we ended; `grace` is the seconds allowed for each signal."""
         self._hygiene.check_exit(ending, grace)
         if not self._scenario:
-            return  # It never worked; the set-up finding has its output.
+            return  # It never served a conversation; the set-up finding has its output.
         self._check_late_output()
         self._check_stderr(report=True)
         if ending.is_graceful:
@@ -91,14 +91,14 @@ class ProcessWatch:
         self._check_descriptors()
 
     def _check_late_output(self) -> None:
-        """Report output since the last conversation was judged that is not a message."""
+        """Report lines since the last conversation was judged that are not messages."""
         frames = self._peer.recorder.trace.frames[self._judged_frames :]
         late = [frame for frame in frames if frame.from_target]
-        # A line that began in the conversation was reported with it.
+        # A line that began during the conversation was reported with it.
         noise = [
             frame
             for frame in late[self._line_begun :]
-            # A message that our own end of the process cut off may have been a whole one.
+            # Ending the process may have cut off a message.
             if frame.kind is Kind.MALFORMED and not _is_cut_off_message(frame)
         ]
         self._line_begun = self._line_begun and not late
@@ -128,6 +128,6 @@ class ProcessWatch:
 
 
 def _is_cut_off_message(frame: Frame) -> bool:
-    """Return whether a frame is the beginning of an object, cut off by the end of its stream."""
+    """Return whether a frame looks like a message cut off by the end of its stream."""
     is_cut_off = frame.damage is not None and frame.damage.kind is DamageKind.CUT_OFF
     return is_cut_off and frame.raw.lstrip().startswith(b"{")

@@ -12,13 +12,11 @@ two scenarios timed out, and that no scenario got, is suspect by itself, whateve
 common.
 
 Nothing is concluded from a trait that has worked anywhere, from silences of different kinds, or if
-only waits and the like are common, but no need, method, question or action; as more scenarios come
+only waits and the like are common, but no need, method, approval or action; as more scenarios come
 to their end, less is suspect. A silence that a baseline knows does not count.
 
 Which two scenarios wait the full bound depends on their order. All of them are played and judged in
 any case.
-
-`first_turn` finds a server that completes no turn at all; `worker_session` plays the scenarios.
 """
 
 from collections import defaultdict
@@ -50,18 +48,18 @@ MIN_SHORT_SECONDS = 0.5
 # The short bound, as a multiple of the longest wait that succeeded.
 SHORT_BOUND_FACTOR = 3.0
 MAX_NAMES_LISTED = 5
-# The steps that are requests of one method, without those that nearly every scenario has.
+# Steps that send one method, without those that nearly every scenario has.
 _METHOD_OF_STEP = {step: method for step, method in METHOD_OF_STEP.items() if "start" not in step}
 _NOTIFICATION = "the server's "
-"""Begins the trait of a scenario that waits for a notification."""
-# Common traits that are specific: others only show how scenarios are written.
+"""Prefix of the trait of a scenario that waits for a notification."""
+# Prefixes of specific traits; others only show how scenarios are written.
 _SPECIFIC_TRAITS = ("the need ", "the request ", "the action ", "an answer to ")
 _SILENCE_FINDINGS = ("scenario.timeout", "liveness.turn-does-not-end")
 
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A scenario, or a placement, that ended in silence: what it waited for, and its traits.
+    """A scenario, or a placement, that timed out in silence: what it waited for, and its traits.
 
     `notification` is the awaited notification in the form of `notification_kind`, "" for none.
     """
@@ -76,8 +74,8 @@ class Silent:
 class Suspicion:
     """A message that probably never arrives: the scenarios that showed it, and their common traits.
 
-    `hurried_scenarios` timed out with a short bound; `is_confirmed` is None until one of them was
-    played with the full bound.
+    `short_bound` is in seconds. `hurried_scenarios` timed out with it; `is_confirmed` is None until
+    one of them was played with the full bound.
     """
 
     awaited_words: str
@@ -110,7 +108,7 @@ class Suspicion:
 
 
 class Silences:
-    """The memory of a run: pass it each outcome with `note`, query it with `suspicion`."""
+    """Timeouts of a run and their common causes, fed by `note` and queried by `suspicion`."""
 
     def __init__(self) -> None:
         self._working_traits: set[str] = set()
@@ -127,10 +125,10 @@ class Silences:
         *,
         alone: bool = True,
     ) -> None:
-        """Remember a scenario that was played and judged.
+        """Record a scenario that was played and judged.
 
-        A silence beside other scenarios, not `alone`, may be their doing: it counts only for a
-        notification that a scenario alone did not get either.
+        A silence while other scenarios ran, not `alone`, may be caused by them: it counts only for
+        a notification that a scenario alone did not get either.
         """
         self.note_working_traits(run, traits)
         counts = alone or self.never_came(run.awaited_notification)
@@ -168,14 +166,14 @@ class Silences:
         )
 
     def note_working_traits(self, run: Run, traits: frozenset[str]) -> None:
-        """Note that the traits of a run work, if it came to its end with nothing missing."""
+        """Record that a run's traits work, if it came to its end with nothing missing."""
         self._longest_wait = max(self._longest_wait, longest_wait(run))
         self._working_traits |= {f"{_NOTIFICATION}{name}" for name in notifications_in(run)}
         if run.unmet is None and run.is_complete and not any(run.trace.marks_of(Settled)):
             self._working_traits |= traits
 
     def suspicion(self, traits: frozenset[str]) -> Suspicion | None:
-        """Return the message that a scenario with these traits would probably never get."""
+        """Return the suspicion that applies to a scenario with these traits, or None."""
         for trait in sorted(traits - self._working_traits):
             notification = (
                 trait.removeprefix(_NOTIFICATION) if trait.startswith(_NOTIFICATION) else ""
@@ -211,7 +209,7 @@ class Silences:
         return suspicion
 
     def take_unconfirmed(self) -> list[Suspicion]:
-        """Return, once, the suspicions because of which a scenario failed after a short wait."""
+        """Return the suspicions with hurried scenarios that failed, and forget all suspicions."""
         hurrying = [
             suspicion for suspicion in self._suspicions.values() if suspicion.hurried_scenarios
         ]
@@ -220,9 +218,9 @@ class Silences:
 
 
 def longest_wait(run: Run) -> float:
-    """Return how long the longest completed step took, in seconds.
+    """Return the seconds of the longest completed step.
 
-    A restart is left out: the start of a process says nothing about later waits.
+    Restarts are left out: the start of a process says nothing about later waits.
     """
     begun = [(mark.at, mark.body.name) for mark in run.trace.marks_of(StepBegins)]
     ended = [(mark.at, "") for mark in run.trace.marks_of(EndingBegins)]
@@ -231,12 +229,12 @@ def longest_wait(run: Run) -> float:
 
 
 def fell_silent(outcome: ScenarioOutcome) -> bool:
-    """Return whether a wait reached its bound, unless a baseline knows it."""
+    """Return whether a wait reached its bound; not if a baseline knows the timeout."""
     return any(finding.id in _SILENCE_FINDINGS and finding.counts for finding in outcome.findings)
 
 
 def awaited_words(run: Run) -> str:
-    """Describe what a silent run waited for, in words that are equal in other scenarios."""
+    """Describe what a silent run waited for, in words that are the same for all scenarios."""
     unmet = run.unmet
     if unmet is None:
         return "the server to come to rest"
@@ -246,13 +244,13 @@ def awaited_words(run: Run) -> str:
 
 
 def awaited_variants(run: Run) -> tuple[str, ...]:
-    """Return what a silent run waited for, with and without the details of the message."""
+    """Return `awaited_words` of a silent run, and the awaited notification without its details."""
     notification = run.awaited_notification
     return (awaited_words(run), notification) if notification else (awaited_words(run),)
 
 
 def notifications_in(run: Run) -> set[str]:
-    """Return all notifications of the server, in the form of `notification_kind`."""
+    """Return the kinds of all server notifications, with and without their item type."""
     names: set[str] = set()
     for frame in run.trace.frames:
         if frame.kind is Kind.NOTIFICATION and frame.from_target:
@@ -262,7 +260,7 @@ def notifications_in(run: Run) -> set[str]:
 
 
 def traits_of(loaded: Loaded) -> frozenset[str]:
-    """Return the traits of a scenario: needs, settings, steps, methods, what the model says."""
+    """Return the traits of a scenario: needs, settings, steps, methods, kinds of model parts."""
     scenario = loaded.scenario
     traits = {f"the need {need}" for need in scenario.needs}
     settings = scenario.settings.model_dump(exclude_none=True)
@@ -303,7 +301,7 @@ def traits_of(loaded: Loaded) -> frozenset[str]:
 
 
 def _list_traits(traits: Iterable[str]) -> str:
-    """List the traits, the most specific first."""
+    """Return the traits as one text, the most specific first; at most three are named."""
     ranked = sorted(traits, key=lambda trait: (not trait.startswith(_SPECIFIC_TRAITS), trait))
     more = f" and {len(ranked) - 3} more" if len(ranked) > 3 else ""
     return ", ".join(ranked[:3]) + more

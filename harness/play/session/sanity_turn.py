@@ -1,8 +1,8 @@
-"""The sanity turn: checks that a process is still usable after a scenario has used it.
+"""Sanity turn: a check that a process is still usable after a scenario has used it.
 
 It is a plain turn on a thread of its own, in a trace of its own that no rule judges. It costs a
 turn and the 50 ms of silence that end any trace, so it is played only if it can show something new.
-A scenario whose last turn completed has shown the same itself, and a failed one has retired its
+A scenario whose last turn completed has shown the same itself, and a failed one has ended its
 process. So it is played before the process is used again after a scenario that completed no turn,
 or whose last turn was interrupted or failed; and not before some scenario has completed a turn on
 this target, since until then a failing turn proves nothing about the process.
@@ -32,7 +32,7 @@ expect:
 
 
 def last_turn_completed(run: Run) -> bool:
-    """Return whether a scenario has shown the same as a sanity turn: its last turn completed."""
+    """Return whether the last turn completed, so that a sanity turn would show nothing new."""
     for frame in reversed(run.trace.frames):
         if frame.kind is Kind.NOTIFICATION and frame.method == "turn/completed":
             return dig(frame.params, "turn", "status") == "completed"

@@ -1,10 +1,10 @@
-"""The name that a server gives itself in its answer to `initialize`, usually with a version."""
+"""Name of a server from its answer to `initialize`, usually with a version."""
 
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 
-# The handshake comes first; a longer search would cost every scenario of a server without one.
+# The handshake comes first; servers without one are not searched further in each scenario.
 _MAX_FRAMES_SEARCHED = 20
 _MAX_NAME_CHARACTERS = 200
 

@@ -1,4 +1,4 @@
-"""A worker's servers under test: one process for each kind of settings that scenarios need."""
+"""Processes of the server under test for one worker, one for each kind of settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,13 +26,13 @@ from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
 
-# Waiting processes with their own configuration, beside the plain one and one that listens.
+# Idle processes with a configuration of their own, beside the plain one and one that listens.
 MAX_WAITING = 2
 CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
 
 
 class SetupFailed(TargetError):
-    """The server cannot be used at all; `finding` says why.
+    """Error: the server cannot be used at all; `finding` says why.
 
     `listens`: it is silent on its standard output, but waits for connections. `ran`: its program
     began to run.
@@ -50,7 +50,7 @@ class SetupFailed(TargetError):
 
 @dataclass(slots=True)
 class RunningServer:
-    """A running server, the first connection, its home, its profile, the scenarios it served.
+    """A running server: process, first connection, home, profile, and the scenarios it served.
 
     Those that an earlier process over the same home served are among them. `watch` checks the side
     effects of the process. `unproven_after` is the scenario after which it has yet to show that it
@@ -66,16 +66,15 @@ class RunningServer:
     unproven_after: str = ""
 
     def follow(self, peer: Peer) -> None:
-        """Use another connection as the first one, which was closed."""
+        """Use another connection in place of the first one, which was closed."""
         self.peer = peer
         self.watch.follow(peer)
 
 
 class Servers:
-    """Starts and ends the servers of one worker.
+    """Server processes of one worker.
 
-    One is in use, `current`; others, with other settings, wait meanwhile. `starts` has the reason
-    of each start.
+    One is in use, `current`; idle ones have other settings. `starts` has the reason of each start.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class Servers:
         self.last_exit: ProcessExit | None = None
         self.starts: list[ServerStart] = []
         self.wrap_transport: Callable[[Transport], Transport] = _pass_through
-        """Wraps the transport of each connection that is opened."""
+        """Function that wraps the transport of each new connection."""
         self._profile = profile
         self._bounds = bounds
         self._folder = folder
@@ -104,9 +103,9 @@ class Servers:
         self._end_reasons: list[tuple[Profile, StartReason]] = []
 
     async def select(self, profile: Profile | None) -> RunningServer | None:
-        """Make the process with these settings the current one, or none; the others wait.
+        """Make the process with these settings the current one and return it, or None.
 
-        At most two processes with a configuration of their own wait.
+        The others stay idle, at most two of them with a configuration of their own.
         """
         if self.current is not None:
             self._waiting.append(self.current)
@@ -122,7 +121,7 @@ class Servers:
         return self.current
 
     async def run_alone(self) -> bool:
-        """End all processes and run one at a time from now on; False if none but `current` ran."""
+        """End all idle processes, and keep none from now on; return whether there were any."""
         self._one_at_a_time, waiting = True, len(self._waiting)
         await self.select(self.current.profile if self.current is not None else None)
         return waiting > 0
@@ -138,7 +137,7 @@ class Servers:
         """Return the running server with these settings, or start one.
 
         With `fresh` always start one, which the caller must retire. `reason` is why one is started
-        if there never was one with these settings. Raises `SetupFailed`.
+        if there never was one with these settings. Raises `SetupFailed` if it cannot be started.
         """
         profile = profile or self._profile
         await self.select(None if fresh else profile)
@@ -166,7 +165,7 @@ class Servers:
     async def restart(
         self, recorder: Recorder, connection: str, ended: RunningServer
     ) -> RunningServer:
-        """End the server if it runs and start it over the same home. Raises `TargetGone`."""
+        """Start the server again over the same home. Raises `TargetGone` if it does not start."""
         ran = self.current is not None and self.current.process.returncode is None
         await self.retire()
         try:
@@ -178,7 +177,7 @@ class Servers:
                 connection=connection,
             )
         except SetupFailed as failed:
-            # It has started before, so the restart is to blame, not the set-up of the run.
+            # It started before, so the failure is the restart's, not that of the run's set-up.
             raise TargetGone(f"after its restart: {failed}") from failed
         server.served_scenarios += ended.served_scenarios
         return server
@@ -190,7 +189,7 @@ class Servers:
             self.last_exit = await self._end(server, reason)
 
     async def retire_all(self) -> None:
-        """End the current process, and those that wait."""
+        """End the current process and all idle ones."""
         await self.retire()
         waiting, self._waiting = self._waiting, []
         for waiting_server in waiting:
@@ -205,17 +204,17 @@ class Servers:
         return ending
 
     async def exit_status(self, server: RunningServer) -> int | None:
-        """Return the exit status of a server whose connection is gone; None if it runs on."""
+        """Wait for the exit of a disconnected server; return its status, None if it runs on."""
         with anyio.move_on_after(self._bounds.stop):
             await server.process.wait()
         return server.process.returncode
 
     def pump(self, peer: Peer) -> None:
-        """Receive on a connection until it ends."""
+        """Receive messages of a connection until it ends, in the background."""
         self._tasks.start_soon(peer.pump)
 
     async def greet(self, peer: Peer) -> None:
-        """Do the handshake of one connection, as in the profile; accept any answer."""
+        """Do the handshake of one connection, as the profile says; accept any answer."""
         profile = self.current.profile if self.current is not None else self._profile
         if profile.handshake == "none":
             return
@@ -232,7 +231,7 @@ class Servers:
         home: Path | None = None,
         connection: str = "c1",
     ) -> RunningServer:
-        """Start the server, over a new home or over that of a server that ended."""
+        """Start the server and shake hands. Raises `SetupFailed` if it does not start or answer."""
         self.starts.append(ServerStart(reason, recorder.trace.header.scenario))
         try:
             process, home = await launch(
@@ -286,7 +285,7 @@ class Servers:
             )
             message = f"the server `{command}` {problem}{stderr_words}"
             if kind == "setup.not-started":
-                # A wrapper may need what the run hides, such as the user's HOME.
+                # A wrapper script may need variables that the run replaces, such as HOME.
                 profile = server.profile
                 message = f"{message}; {describe_environment(profile.env, profile.home_env)}"
             raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))

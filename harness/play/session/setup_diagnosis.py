@@ -40,7 +40,7 @@ _SLOW = "if it only starts slowly, give --timeout-scale 3"
 class Check:
     """One check; `good` is None if it could not be made; `advice` has one or more lines.
 
-    After a check that is the `last` no other makes sense.
+    After a check that is the `last`, no other makes sense.
     """
 
     good: bool | None
@@ -50,12 +50,12 @@ class Check:
 
     def __str__(self) -> str:
         mark = {True: "ok  ", False: "FAIL", None: "--  "}[self.good]
-        # A server's line must not begin one of ours: a CI runner obeys lines of its output.
+        # No line may begin with the server's text: CI runners execute commands in output lines.
         return "\n     -> ".join([f"{mark} {visible(self.text)}", *self.advice.splitlines()])
 
 
 def unusable_checks(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
-    """Yield the checks of a server that did not get as far as a conversation."""
+    """Yield the checks of a server with which no conversation could begin."""
     message, frames = failed.finding.message, failed.trace.frames
     sent = [frame for frame in frames if frame.from_target]
     noise = _first_noise(frames)
@@ -112,12 +112,12 @@ def noise_check(frames: Sequence[Frame], profile: Profile, partial: str) -> Chec
 
 
 def partial_of(trace: Trace) -> str:
-    """Return the beginning of a line that did not end, "" for none."""
+    """Return the beginning of a server's line that did not end, "" if there is none."""
     return next((mark.body.head for mark in trace.marks_of(PartialLine)), "")
 
 
 def describe_stderr_tail(stderr: str, limit: int = 300) -> str:
-    """Return the end of the server's stderr, as an addition to a message."""
+    """Return the end of the server's stderr as an addition to a message, "" if it is empty."""
     words = stderr.strip()
     return f"; the end of its stderr: {words[-limit:]}" if words else ""
 

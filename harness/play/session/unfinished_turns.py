@@ -1,9 +1,9 @@
 """Turns that may still run when a conversation ends, because no connection got their end.
 
 A client that has unsubscribed from a thread may start a turn on it. Some servers run that turn and
-send its starter no notifications, since the text does not say who gets which. Its model calls can
-come after the silence that ends the conversation, and would then be counted in the next one. So the
-process is not used again.
+send its starter no notifications, since the specification does not say who gets which. Its model
+calls can come after the silence that ends the conversation, and would then be counted in the next
+one. So the process is not used again.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ _TURN_METHODS: Final = ("turn/start", "review/start", _COMPACT)
 def may_still_run(trace: Trace) -> bool:
     """Return whether the last process of a trace granted a turn whose end no connection got.
 
-    A compaction is granted without the id of its turn: it ends with a turn of its thread that ends
+    The result of a compaction has no turn id: it counts as ended when a turn of its thread ends
     after the answer.
     """
     begun = max((mark.after for mark in trace.marks_of(ServerEnded)), default=-1)
