@@ -1,1 +1,1 @@
-"""The scripted model: it plays the part of the model service to the server under test."""
+"""The scripted model: a fake model service for the server under test."""

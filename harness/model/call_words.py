@@ -1,4 +1,4 @@
-"""Descriptions of the scripted model's calls: their input, their step, their problems."""
+"""Descriptions of the scripted model's calls: their input, step and problems."""
 
 import difflib
 import json
@@ -14,9 +14,9 @@ from harness.model.tools import intent_of, profile_lines
 from harness.protocol.escapes import visible
 from harness.protocol.values import arr, obj, text
 
-# At most this many characters of a text, and names of tools, are shown.
+# Characters of a text, and names of tools, that are shown.
 MAX_TEXT_WIDTH, MAX_TOOL_NAMES = 100, 12
-# Longer texts are not searched for the nearest one to an expected text.
+# Longer texts are not compared with an expected text.
 MAX_SEARCHED_CHARACTERS = 2000
 
 
@@ -43,7 +43,7 @@ def entry_line(entry: Any) -> str:
 
 
 def step_summary(step: ModelStep) -> str:
-    """Describe a step with a word for each part."""
+    """Return the names of a step's parts, or the kind of its failure."""
     if step.fail is not None:
         fail = step.fail
         return f"fails with status {fail.status}" if fail.status else "fails by an error event"
@@ -95,7 +95,7 @@ def _part_line(part: Part) -> str:
 
 
 def nearest_texts(call: Call) -> list[str]:
-    """Return the most similar text of a call for each expected text that it lacks."""
+    """Return a line with the most similar text for each expected text that the call lacks."""
     step = call.step
     if step is None or step.expect is None:
         return []
@@ -114,7 +114,7 @@ def nearest_texts(call: Call) -> list[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text within a value, long ones left out: comparing them takes long."""
+    """Yield every text within a value, except long ones, which take long to compare."""
     if isinstance(value, str) and len(value) <= MAX_SEARCHED_CHARACTERS:
         yield value
     for inner in arr(value) or obj(value).values():
@@ -122,7 +122,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def describe_missing_tool(unfit: MissingTool) -> str:
-    """Describe an intent without an offered tool, and the profile's entry for it."""
+    """Return a message for an intent without an offered tool, with the profile's entry for it."""
     offered = tool_names([str(tool) for tool in unfit.offered_tools])
     if unfit.lacks:
         return f"{unfit.intent} needs {unfit.lacks}, which no offered tool has ({offered})"
@@ -133,7 +133,7 @@ def describe_missing_tool(unfit: MissingTool) -> str:
 
 
 def tool_names(names: Sequence[str]) -> str:
-    """Return the names of tools, the first ones of many."""
+    """Return the names of tools as one text, cut after `MAX_TOOL_NAMES`; "none" without any."""
     shown = ", ".join(visible(name) for name in names[:MAX_TOOL_NAMES])
     more = f" and {len(names) - MAX_TOOL_NAMES} more" if len(names) > MAX_TOOL_NAMES else ""
     return (shown + more) or "none"

@@ -1,4 +1,4 @@
-"""The conversations that a model service answers: the owner of each call, and its new input.
+"""Conversations that a model service answers: the owner of each call, and its new input.
 
 Only the calls themselves show where a conversation begins.
 """
@@ -19,7 +19,7 @@ from harness.protocol.values import arr, obj, text
 
 Json = dict[str, Any]
 
-# A service that loops forgets older conversations.
+# Older conversations are forgotten, since a service that loops has no end.
 MAX_CONVERSATIONS_KEPT = 50
 _NUMBERED = re.compile(r"^call \d+: ")
 
@@ -27,14 +27,14 @@ _NUMBERED = re.compile(r"^call \d+: ")
 class NumberedEncoder(ResponsesEncoder):
     """The Responses API, with answers that are numbered through all conversations.
 
-    The ids of items contain that number: two conversations must not get the same ids.
+    Item ids contain that number, so no two conversations get the same ids.
     """
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
 
     def stream(self, call: int, body: Mapping[str, Any]) -> Any:
-        """Return the next answer."""
+        """Return the stream of the next answer; `call` is ignored."""
         return super().stream(next(self._numbers), body)
 
 
@@ -42,7 +42,8 @@ class NumberedEncoder(ResponsesEncoder):
 class Conversation:
     """One conversation: its script (`alias`, "" if there is only one) and its progress.
 
-    `key` is the cache key of its calls, "" for none; `input` is the input of its last call.
+    `key` is the cache key of its calls, "" for none; `input`, the user's `texts` and `tools` are
+    those of its last call.
     """
 
     number: int
@@ -59,9 +60,9 @@ class ServedCall:
     """One call and its changes since the last call of its conversation.
 
     `number` counts the calls of the service. `new_entries` are new entries of the input;
-    `lost_entries` counts those that are gone. `tools` are the offered tools, `tools_changed`
-    whether they differ from the last call. `missing_tools_before` and `problems_before` count the
-    model's findings before the answer.
+    `lost_entries` counts removed ones. `tools` are the offered tools, `tools_changed` whether they
+    differ from the last call. `missing_tools_before` and `problems_before` count the model's
+    findings before the answer.
     """
 
     number: int
@@ -76,7 +77,7 @@ class ServedCall:
 
     @property
     def problems(self) -> list[str]:
-        """Return the problems of the call, without its number."""
+        """Return the problems of the call, without the prefix `call N: `."""
         return [_NUMBERED.sub("", problem) for problem in self.call.problems]
 
 
@@ -84,7 +85,7 @@ MakeModel = Callable[[Script, Encoder], ScriptedModel]
 
 
 class Conversations:
-    """Finds the conversation of each call, and the next script where a new one begins.
+    """Conversations of a service: finds that of each call, or begins one with the next script.
 
     With one script and without `loop` all calls belong to one conversation, as with a scenario of
     one thread. Else each conversation gets the next script, in order; with `loop` the first one
@@ -101,7 +102,7 @@ class Conversations:
 
     @property
     def has_several(self) -> bool:
-        """Return whether there can be more than one."""
+        """Return whether there can be more than one conversation."""
         return self._loop or len(self._scripts) > 1
 
     @property
@@ -114,7 +115,7 @@ class Conversations:
         )
 
     def conversation_of(self, body: Json) -> tuple[Conversation, bool]:
-        """Return the conversation of a call, and whether the call begins it."""
+        """Return the conversation of a call, and whether the call began it."""
         continued = self._find_continued(body)
         if continued is not None:
             return continued, False
@@ -134,7 +135,7 @@ class Conversations:
         return old
 
     def record_call(self, conversation: Conversation, call: Call, number: int) -> ServedCall:
-        """Record a call in its conversation; return it with its changes."""
+        """Update a conversation by its new call, and return the call with its changes."""
         body, entries = call.body, _entries(call.body)
         old_entries = conversation.input
         same_count = 0
@@ -186,7 +187,7 @@ def _entries(body: Json) -> list[Any]:
 
 
 def _holds_answer(body: Json) -> bool:
-    """Return whether the input holds an answer of a model."""
+    """Return whether the input contains an answer of a model."""
     entries = [obj(entry) for entry in _entries(body)]
     return any(
         entry.get("role") == "assistant" or text(entry.get("type")).endswith("_call")
@@ -199,7 +200,7 @@ def _has_answered(conversation: Conversation) -> bool:
 
 
 def _holds_answer_of(body: Json, conversation: Conversation) -> bool:
-    """Return whether the input holds an answer of that conversation, though its texts differ.
+    """Return whether the input contains an answer of that conversation, though its texts differ.
 
     After a compaction the history is a summary that the model wrote.
     """

@@ -1,8 +1,4 @@
-"""The interface of a model API.
-
-The Responses API (`wire/responses.py`) is the only one; another API would be another module with
-this interface.
-"""
+"""The interface of a model API; the Responses API is its only implementation."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, TypedDict
@@ -15,7 +11,7 @@ Headers = Mapping[str, str]
 
 
 class CallContents(TypedDict):
-    """The contents of a call: the data of the mark `model-call`, much smaller than the call.
+    """Contents of a call, as the mark of a model call has them; much smaller than the call.
 
     `model` is its name; `user_texts` the beginnings of the user's last texts; `effort` and
     `summary` are "" for none; `schema` says whether the answer must have a JSON Schema's form;
@@ -31,14 +27,14 @@ class CallContents(TypedDict):
 
 
 class Stream(Protocol):
-    """One streamed answer. Every method returns the bytes of one chunk."""
+    """One streamed answer. Most methods return the bytes of one chunk."""
 
     def start(self) -> bytes:
-        """Return the begin of the stream."""
+        """Return the beginning of the stream."""
         ...
 
     def start_message(self) -> bytes:
-        """Return the begin of an assistant message."""
+        """Return the beginning of an assistant message."""
         ...
 
     def message_delta(self, text: str) -> bytes:
@@ -50,11 +46,11 @@ class Stream(Protocol):
         ...
 
     def start_reasoning(self) -> bytes:
-        """Return the begin of reasoning."""
+        """Return the beginning of reasoning."""
         ...
 
     def summary_part(self, index: int) -> bytes:
-        """Return the begin of a summary part."""
+        """Return the beginning of a summary part."""
         ...
 
     def summary_delta(self, index: int, text: str) -> bytes:
@@ -74,7 +70,7 @@ class Stream(Protocol):
         ...
 
     def provider_item(self, part: ProviderPart) -> list[bytes]:
-        """Return an item that the model's provider made by itself, such as a search on the web."""
+        """Return the chunks of an item that the model's provider made, such as a web search."""
         ...
 
     def fail(self, code: str, message: str) -> bytes:
@@ -82,7 +78,7 @@ class Stream(Protocol):
         ...
 
     def complete(self, usage: UsageBody) -> bytes:
-        """Return the regular end of the stream."""
+        """Return the regular end of the stream, with the token counts."""
         ...
 
 
@@ -92,7 +88,7 @@ class Encoder(Protocol):
     content_type: str
 
     def stream(self, call: int, body: Mapping[str, Any]) -> Stream:
-        """Return the answer to call number `call` (from 1)."""
+        """Return the stream of the answer to call number `call` (from 1)."""
         ...
 
     def error_body(self, status: int, code: str | None, message: str) -> bytes:
@@ -104,11 +100,11 @@ class Encoder(Protocol):
         ...
 
     def call_contents(self, body: Mapping[str, Any]) -> CallContents:
-        """Return the contents of a call, as far as rules use them."""
+        """Return the contents of a call that rules use."""
         ...
 
     def schema(self, body: Mapping[str, Any]) -> Any:
-        """Return the JSON Schema of the answer, None for none."""
+        """Return the JSON Schema that the answer must have, None if there is none."""
         ...
 
     def offered_tools(self, body: Mapping[str, Any]) -> list[OfferedTool]:
@@ -116,17 +112,17 @@ class Encoder(Protocol):
         ...
 
     def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
-        """Return the outputs of tool calls in the call's input, by the id of their call."""
+        """Return the outputs of tool calls in the call's input, keyed by the tool call's id."""
         ...
 
     def event_of(self, chunk: bytes) -> str:
-        """Return the name of the event that a chunk holds, "" for none."""
+        """Return the name of a chunk's event, "" if it has none."""
         ...
 
     def reroute_headers(self, model: str) -> dict[str, str]:
-        """Return the headers which say that another model answers."""
+        """Return the HTTP headers for an answer by another model."""
         ...
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:
-        """Return the tool outputs of the input without their call, and the calls without output."""
+        """Return a problem for each tool output without its call, and each call without output."""
         ...

@@ -1,7 +1,7 @@
-"""Gates: named places where the model's stream or a command waits for the client's side.
+"""Gates: named points where the model's stream or a command waits for the client's side.
 
 No gate depends on time. Both sides can wait at a gate: the stream until it is open, the player
-until it is reached. Commands reach their gates through named pipes (named_pipes).
+until it is reached. Commands reach their gates through named pipes (`named_pipes`).
 """
 
 import anyio
@@ -16,11 +16,11 @@ class Gates:
         self._all_open = False
 
     def open(self, name: str) -> None:
-        """Open a gate for those who wait now and those who come later."""
+        """Open a gate for current and later waiters."""
         self._event(self._open_events, name).set()
 
     def open_all(self) -> None:
-        """Open every gate, including those that were not named yet."""
+        """Open every gate, also those not used so far."""
         self._all_open = True
         for event in self._open_events.values():
             event.set()
@@ -45,7 +45,7 @@ class Gates:
             await event.wait()
 
     async def wait_until_reached(self, name: str) -> None:
-        """Wait until the stream is at the gate, or has passed it."""
+        """Wait until a stream or command has reached the gate."""
         await self._event(self._reached_events, name).wait()
 
     @staticmethod

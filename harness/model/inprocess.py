@@ -1,4 +1,4 @@
-"""The scripted model as an httpx transport: no socket, for tests of a client of models.
+"""The scripted model as an httpx transport without a socket, for tests of model clients.
 
 It streams chunk by chunk like a real one, so that buffering hides nothing.
 """
@@ -14,13 +14,13 @@ from harness.model.wire.responses import ResponsesEncoder
 
 
 class ScriptedTransport(httpx.AsyncBaseTransport):
-    """Answers model calls from a script, one or one per thread alias."""
+    """Transport that answers model calls from one script, or one per thread alias."""
 
     def __init__(self, script: Script | dict[str, Script]) -> None:
         self.model = ScriptedModel(script, ResponsesEncoder())
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; an unknown path is a 404."""
+        """Answer one request; any path other than the model's is a 404."""
         path = request.url.path.rstrip("/")
         if request.method == "GET" and path.endswith("/models"):
             return httpx.Response(200, json=model_list())
@@ -33,7 +33,7 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    """A whole body. Given as `content` it could be read, but not as a stream."""
+    """A whole body as a stream; httpx does not stream a body passed as `content`."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -43,7 +43,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 class _Chunks(httpx.AsyncByteStream):
-    """The chunks of an answer; to the reader a cut looks like a lost connection."""
+    """The chunks of an answer; a cut raises the error of a lost connection."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer

@@ -1,7 +1,7 @@
-"""Addresses of the MCP servers of a play: by their programs, and over HTTP.
+"""Hosting of the MCP servers of a play: as programs, and over HTTP.
 
-A program of the play shows the key of the play before anything is noted, and the address of an HTTP
-server holds it, so that no other process can speak into a trace.
+A program of the play sends the play's key before anything is recorded, and the address of an HTTP
+server contains it, so that no other process can write into a trace.
 """
 
 import hashlib
@@ -50,9 +50,9 @@ class McpSettings:
 async def serve_mcp_servers(
     servers: Mapping[str, McpServer], folder: Callable[[], Path]
 ) -> AsyncGenerator[McpSettings]:
-    """Answer for these servers for the length of the block; `folder` makes a private folder.
+    """Serve these MCP servers for the length of the block; `folder` makes a private folder.
 
-    With none nothing is opened. What leaves the block leaves it as it is, and in no group.
+    Without servers nothing is opened. An exception in the block is raised unchanged, in no group.
     """
     tokens = {
         server.bearer_token_env_var: secrets.token_hex(24)
@@ -95,13 +95,13 @@ async def serve_mcp_servers(
         try:
             yield McpSettings(mcp_servers, {"mcp_servers": tables}, tokens)
         except Exception as error:
-            failure = error  # Through the task group it would come out as one of a group.
+            failure = error  # Raised below, since a task group would wrap it.
     if failure is not None:
         raise failure
 
 
 def _program_settings(port: int, key: str, mcp_servers: McpServers) -> dict[str, Any]:
-    """Return the settings of the programs, see mcp_program."""
+    """Return the contents of the settings file for `mcp_program`."""
     return {
         "port": port,
         "key": key,
@@ -124,7 +124,7 @@ def _digest(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ProgramHost:
-    """Answers the programs of stdio servers, a connection each."""
+    """Server for the programs of stdio MCP servers, each on a connection of its own."""
 
     servers: McpServers
     key: str
@@ -145,7 +145,7 @@ class _ProgramHost:
                 return
 
     def _server_of_hello(self, hello: Any) -> str:
-        """Return the server of a program that connected, "" if it is not one of the play."""
+        """Record the start of a program and return its server; "" without the right key."""
         members = obj(hello)
         server = text(members.get("server"))
         is_key_right = hmac.compare_digest(
@@ -169,7 +169,7 @@ class _ProgramHost:
 
 @dataclass(frozen=True, slots=True)
 class _HttpHost:
-    """Answers the streamable HTTP servers: each message by itself, in JSON, without a session."""
+    """ASGI app of the streamable HTTP servers: messages one by one, as JSON, without session."""
 
     servers: McpServers
     key: str
@@ -213,7 +213,7 @@ class _HttpHost:
         return name if server is not None and server.transport == "http" else None
 
     def _token(self, server: str, headers: list[tuple[bytes, bytes]]) -> Possession:
-        """Return this server's token as a request has it; it must name the scheme `Bearer`."""
+        """Return whether a request has this server's bearer token, another one, or none."""
         values = [value for name, value in headers if name.lower() == b"authorization"]
         if not values:
             return Possession.NONE

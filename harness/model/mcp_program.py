@@ -1,4 +1,4 @@
-"""The program of an MCP server that the harness plays: `mcp_program.py SETTINGS SERVER WORD…`.
+"""Program of an MCP server that the harness plays: `mcp_program.py SETTINGS SERVER WORD…`.
 
 The agent starts it. It reports to the harness, which listens on loopback, how it was started, and
 then passes lines in both directions; the harness answers them. The file SETTINGS has the port and
@@ -20,7 +20,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 def main(settings_file: Path, server: str, words: list[str]) -> int:
-    """Speak for a server until its input ends, or the play does."""
+    """Connect a server's input and output with the harness until either ends; return 0."""
     play: dict[str, Any] = json.loads(settings_file.read_text("utf-8"))
     with socket.create_connection(("127.0.0.1", play["port"])) as link:
         digests = {name: _digest(value) for name, value in os.environ.items()}
@@ -51,7 +51,7 @@ def _answers(link: socket.socket) -> None:
     except OSError:
         pass
     finally:
-        os._exit(0)  # The harness is gone, and the main thread may be waiting for input.
+        os._exit(0)  # The harness is gone; the main thread may still wait for input.
 
 
 def _digest(value: str) -> str:

@@ -1,4 +1,4 @@
-"""MCP servers that the harness plays, as a scenario writes them."""
+"""MCP servers that the harness plays, in the form that scenarios have."""
 
 import re
 from typing import Annotated, Any, Final, Literal
@@ -7,8 +7,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.model.strict import Strict
 
-# The placeholders of configurations and profiles. Values under `mcp` must not hold them: the values
-# that a program gets are compared with the scenario's text.
+# Placeholders of configurations and profiles. Values under `mcp` must not contain them: a program's
+# values are compared with the scenario's text.
 PLACEHOLDERS: Final = ("agent", "cwd", "home", "listen", "model_url", "python")
 _RESERVED_VARIABLES: Final = ("HOME", "NO_PROXY", "PATH")
 
@@ -73,7 +73,7 @@ Tool = Annotated[McpTool, BeforeValidator(_tool_from_text, json_schema_input_typ
 
 
 class McpServer(Strict):
-    """A server: its tools, each a text or what McpTool has, and what its table holds."""
+    """A server: its tools, each a text or a mapping as in McpTool, and its configuration."""
 
     tools: dict[Name, Tool]
     transport: Literal["stdio", "http"] = "stdio"
@@ -93,7 +93,7 @@ class McpServer(Strict):
         return self
 
     def table(self, transport: dict[str, Any]) -> dict[str, Any]:
-        """Return its table in the configuration, with the members that the scenario sets."""
+        """Return its table in the agent's configuration, with the members set by the scenario."""
         members: dict[str, Any] = {}
         if self.env:
             members["env"] = dict(self.env)

@@ -1,6 +1,6 @@
 """Answers of the MCP servers of a play, and marks of the requests that they get.
 
-Messages in, messages out, without a socket. Marks hold a bounded part of each message, with the
+Messages in, messages out, without a socket. Marks have a bounded part of each message, with the
 tokens of the play masked; a play makes a bounded number of marks.
 """
 
@@ -35,7 +35,7 @@ INVALID_PARAMS: Final = -32602
 class McpServers:
     """The servers of one play, by their names.
 
-    `note` takes the marks. `tokens` are the bearer tokens, by the names of their variables.
+    `note` takes the marks. `tokens` maps the names of variables to bearer tokens.
     """
 
     servers: Mapping[str, McpServer]
@@ -45,7 +45,7 @@ class McpServers:
     _starts: int = 0
 
     def begin(self, note: Callable[[MarkBody], object]) -> None:
-        """Send the marks to `note` from now on; the first ones are the configured servers."""
+        """Send the marks to `note` from now on, first one for each configured server."""
         self.note = note
         for name, server in self.servers.items():
             note(
@@ -71,14 +71,11 @@ class McpServers:
 
     @property
     def is_overrun(self) -> bool:
-        """Return whether the agent has sent more than a play notes.
-
-        Nothing is answered any more.
-        """
+        """Return whether the limit of recorded messages is reached; then no more are answered."""
         return self._count + self._starts >= MAX_MESSAGES
 
     def add_program_start(self, program: McpStarted) -> None:
-        """Note that the program of a server was started."""
+        """Mark the start of a server's program."""
         self._starts += 1
         args = tuple(
             self._mask_tokens(argument)[:MAX_ARGUMENTS_CHARACTERS] for argument in program.args
@@ -96,11 +93,11 @@ class McpServers:
         message: Any,
         token: Possession = Possession.NONE,
     ) -> dict[str, Any] | None:
-        """Return the answer to a message, None if it needs none."""
+        """Mark a request and return its answer; None if it needs none."""
         request, params = obj(message), obj(obj(message).get("params"))
         method = text(request.get("method"))
         if not method:
-            return None  # An answer, or nothing that MCP has: these servers ask nothing.
+            return None  # An answer, though these servers send no requests, or not MCP.
         is_call = method == "tools/call"
         number = self._note_request(
             server,
@@ -130,7 +127,7 @@ class McpServers:
         return {"jsonrpc": "2.0", "id": request["id"], "result": result}
 
     def add_refusal(self, server: str, message: Any, token: Possession) -> None:
-        """Note a message without the token of the play, which is not carried out."""
+        """Mark a message without the right token, which was rejected."""
         method = text(obj(message).get("method"))
         if not method:
             return

@@ -1,4 +1,4 @@
-"""The scripted model: answers a call by the next step of its script, and records all calls.
+"""The scripted model: answers each call by the next step of its script, and records all calls.
 
 One instance serves one scenario.
 """
@@ -30,17 +30,17 @@ from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpToolCall, Mod
 
 Marker = Callable[[MarkBody], object]
 
-# Shorter lines of a file could occur in a call by chance.
+# Shorter lines of a file may occur in a call by chance.
 MIN_LINE_CHARACTERS = 12
 EXHAUSTED_MESSAGE = "(the scenario's script has no further reply)"
 
 
 @dataclass(slots=True)
 class Call:
-    """One recorded model call: its thread ("" for unknown) and the step it got.
+    """One recorded model call: its thread ("" if unknown) and its step with its index.
 
-    `tool_calls` holds the ids of the tool calls that its answer asked for; `end` is the outcome,
-    None while the answer is in progress.
+    `tool_calls` holds the ids of the tool calls in its answer; `end` is the outcome, None while the
+    answer is in progress.
     """
 
     number: int
@@ -69,13 +69,13 @@ class Answer:
 
 
 class ScriptedModel:
-    """Plays the model's side of one scenario. `mark` is called at each call's beginning and end.
+    """The model's side of one scenario. `mark` is called at each call's beginning and end.
 
     `script` is one script, or one per thread alias; `Tracks` finds the script of a call. `tools`
     and `outcomes` are the profile's tables. With `loose` the server may word the outcome of a tool
     call in its own way, and only an outcome that contradicts the script is a problem.
     `missing_tools` holds intents for which the server offered no tool; the first of them sets
-    `stuck`, since the script cannot go on.
+    `is_stuck`, since the script cannot continue.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ScriptedModel:
         self._watched_tools: tuple[McpToolCall, ...] = ()
 
     def watch(self, file: FileWritten) -> None:
-        """Note in the marks of later calls whether they hold the path, or lines, of this file."""
+        """Record in the marks of later calls whether they contain this file's path or lines."""
         lines = [line.strip() for line in (file.text or "").splitlines()]
         distinctive = [
             line for line in lines if MIN_LINE_CHARACTERS <= len(line) <= MAX_TEXT_CHARACTERS
@@ -116,7 +116,7 @@ class ScriptedModel:
         self._watched |= dict.fromkeys([file.path, *distinctive])
 
     def watch_tools(self, tools: Iterable[McpToolCall]) -> None:
-        """Note in the marks of later calls which of these tools they offer."""
+        """Record in the marks of later calls which of these tools they offer."""
         self._watched_tools = tuple(tools)
 
     @property
@@ -126,16 +126,16 @@ class ScriptedModel:
 
     @property
     def unplayed_steps(self) -> dict[str, list[int]]:
-        """Return the indexes of the steps that no call has used, by the alias of their thread."""
+        """Return thread alias -> indexes of the steps that no call has used."""
         return {track.alias: track.unplayed_steps for track in self._tracks.all}
 
     @property
     def is_finished(self) -> bool:
-        """Return whether every step was used, and as often as it says."""
+        """Return whether every step was used as often as it says."""
         return all(track.is_finished for track in self._tracks.all)
 
     async def wait_for_call(self, number: int, *, until_ended: bool = False) -> None:
-        """Wait until the call of that number was made, or until its answer is over."""
+        """Wait until call `number` (from 1) was made, or until its answer has ended."""
         while len(self.calls) < number or (until_ended and self.calls[number - 1].end is None):
             await self._next_event.wait()
 
@@ -146,7 +146,7 @@ class ScriptedModel:
         self._next_event = anyio.Event()
 
     def skip_answered(self, raw: bytes) -> None:
-        """Skip the steps of the answers in a call's input, which another process has given."""
+        """Skip the steps whose answers a call's input contains: another process gave them."""
         items = map(obj, arr(_parse_body(raw).get("input")))
         said = [_is_of_model(item) for item in items]
         for before, now in pairwise([False, *said]):
@@ -154,7 +154,7 @@ class ScriptedModel:
                 self._tracks.all[0].next_step(0)
 
     def skip_script(self) -> None:
-        """Answer every later call with a plain message, like calls beyond the script."""
+        """Answer every later call with a stock message, like calls beyond the script."""
         for track in self._tracks.all:
             track.skip()
 
@@ -217,7 +217,7 @@ class ScriptedModel:
         return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED_MESSAGE}]})
 
     def _watched_texts_in(self, body: dict[str, Any]) -> tuple[str, ...]:
-        """Return the watched texts that a call holds anywhere."""
+        """Return the watched texts that occur anywhere in a call."""
         if not self._watched:
             return ()
         holds = _text_finder({"input": body})
@@ -244,7 +244,7 @@ class ScriptedModel:
         last = calls_of_thread[-1] if calls_of_thread else None
         if last is None or last.end is None or not last.end.is_complete:
             return []
-        # A new input of the user can begin a turn, whose input need not hold the outputs.
+        # New user input may begin a turn, whose input need not contain the outputs.
         if self._encoder.user_texts(last.body) != texts:
             return []
         outputs = self._encoder.outputs(call.body)
@@ -272,7 +272,7 @@ class ScriptedModel:
             call.problems += self._compare_with_step(call, key, name)
 
     def _compare_with_step(self, call: Call, key: str, name: str) -> list[str]:
-        """Return problems of a call that is compared with the call of a named step."""
+        """Return problems of comparing a call with the last call of a named step."""
         calls_of_step = [
             earlier
             for earlier in self.calls
@@ -283,7 +283,7 @@ class ScriptedModel:
         return compare_calls(key, call, calls_of_step[-1], self._encoder)
 
     def _reported_outcomes(self, call: Call) -> list[str]:
-        """Return the outputs of the tool calls of the thread's last reply that this call holds."""
+        """Return the outputs in this call for the tool calls of the thread's last reply."""
         calls_of_thread = [
             earlier
             for earlier in self.calls
@@ -298,7 +298,7 @@ class ScriptedModel:
         return [output for output in outputs_of_calls if len(output) <= MAX_TEXT_CHARACTERS]
 
     def _check_outputs(self, call: Call, expected: ToolOutput) -> list[str]:
-        """Return problems of the outputs of the tool calls of the thread's last reply."""
+        """Return problems of the outputs for the tool calls of the thread's last reply."""
         call_ids: list[str] = next(
             (
                 earlier.tool_calls
@@ -340,10 +340,10 @@ class ScriptedModel:
         return problems
 
     def _is_outcome(self, outcome: str, expected: str) -> bool:
-        """Return whether an output is worded as the wanted outcome.
+        """Return whether an output's wording means the expected outcome.
 
-        Where the server may use its own words, a denial can read like a failure, and words that
-        are not in the tables are accepted.
+        If the server may use its own words, a denial can read like a failure, and unknown words are
+        accepted.
         """
         if not self._loose:
             return outcome == expected
@@ -382,13 +382,13 @@ class ScriptedModel:
             if performance.missing_tools:
                 self.is_stuck.set()
             end = reply_summary(performance, step, call.number, outcome)
-            # A reply beyond the script: the server need not show it.
+            # The server need not show a reply beyond the script.
             call.end = replace(end, texts=()) if call.step is None else end
             self._add_mark(call.end)
 
 
 def compare_calls(key: str, call: Call, other: Call, encoder: Encoder) -> list[str]:
-    """Return problems of a call compared with an earlier one, by the key of `Expect`."""
+    """Return problems of comparing a call with an earlier one; `key` is one of `Expect`."""
     model, earlier_model = (
         encoder.call_contents(call.body)["model"],
         encoder.call_contents(other.body)["model"],
@@ -409,20 +409,20 @@ def compare_calls(key: str, call: Call, other: Call, encoder: Encoder) -> list[s
 
 
 def _text_finder(body: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that says whether a text occurs anywhere in a call's input."""
+    """Return a predicate for texts that occur anywhere in a call's input."""
     input_json = json.dumps(body.get("input"), ensure_ascii=False)
     return lambda wanted: json.dumps(wanted, ensure_ascii=False)[1:-1] in input_json
 
 
 def _contains_all(holds: Callable[[str], bool], texts: Sequence[str | list[str]]) -> bool:
-    """Return whether each text occurs; of a list of texts, one of them."""
+    """Return whether each entry occurs; of an entry that is a list, at least one text."""
     return all(
         holds(entry) if isinstance(entry, str) else any(map(holds, entry)) for entry in texts
     )
 
 
 def _output_contains(expected: str, output: str) -> bool:
-    """Return whether a tool's output contains this text, plainly or encoded as JSON."""
+    """Return whether a tool's output contains this text, literally or encoded as JSON."""
     quoted = (json.dumps(expected, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     return expected in output or any(form in output for form in quoted)
 
@@ -433,14 +433,14 @@ def _end_of_whole_stream(step: ModelStep) -> CallEnd:
 
 
 def _is_of_model(item: Mapping[str, Any]) -> bool:
-    """Return whether an item of an input is a part of an answer of the model."""
+    """Return whether an item of an input is part of a model's answer."""
     if "role" in item:
         return item["role"] == "assistant"
     return not str(item.get("type", "")).endswith("_output")
 
 
 def _parse_body(raw: bytes) -> dict[str, Any]:
-    """Return the body of a call, {} if it is not a JSON object."""
+    """Return the body of a call; {} if it is not a JSON object."""
     try:
         return obj(json.loads(raw))
     except ValueError:
@@ -448,5 +448,5 @@ def _parse_body(raw: bytes) -> dict[str, Any]:
 
 
 def model_list(model: str = "mock-model") -> Mapping[str, Any]:
-    """Return the stock answer to `GET /models`."""
+    """Return the constant answer to `GET /models`."""
     return {"object": "list", "data": [{"id": model, "object": "model"}], "models": []}

@@ -1,8 +1,7 @@
-"""Named pipes of a workspace: gates at which commands wait, as the model's stream waits at others.
+"""Named pipes of a workspace: gates at which commands wait.
 
 A command that writes a line into a pipe has reached its gate; one that reads a line from a pipe
-continues when its gate is opened. No wait depends on time, and pipes that were never opened are
-opened with all gates at the end.
+continues when its gate is opened. No wait depends on time, and at the end all gates are opened.
 """
 
 import contextlib
@@ -16,16 +15,16 @@ import anyio
 from harness.model.gates import Gates
 
 _LINES = b"\n" * 64
-"""The bytes for an opened pipe: a line for each command that reads from it."""
+"""Bytes written to an opened pipe: a line for each command that reads from it."""
 
 
 @asynccontextmanager
 async def named_pipes(
     folder: Path, pipes: Collection[str], written_by_commands: Collection[str], gates: Gates
 ) -> AsyncGenerator[None]:
-    """Make the pipes in the folder while the context lasts.
+    """Make the pipes in the folder, and serve them for the length of the block.
 
-    Raises OSError if a pipe cannot be made.
+    Raises `OSError` if a pipe cannot be made.
     """
     failure: Exception | None = None
     with contextlib.ExitStack() as stack:
@@ -41,7 +40,7 @@ async def named_pipes(
             try:
                 yield
             except Exception as error:
-                # Through the task group it would come out as one of a group.
+                # Raised below, since a task group would wrap it.
                 failure = error
             tasks.cancel_scope.cancel()
         if failure is not None:
@@ -62,7 +61,7 @@ async def _release_commands(name: str, end: int, gates: Gates) -> None:
 def _open_pipe(path: Path) -> Generator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
-    # For both, so that no command waits for us to open our side, and none sees an end of file.
+    # Open for both directions: commands need not wait for our side, and see no end of file.
     end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
     try:
         yield end

@@ -1,9 +1,9 @@
-"""An authorization server and the MCP server that it protects, on loopback, for `agent mcp login`.
+"""An authorization server and the MCP server that it protects, for `agent mcp login`.
 
-They answer at one address: `/mcp` asks for a bearer token and says where to get one (RFC 9728), the
-rest is OAuth 2.1 with metadata (RFC 8414), registration (RFC 7591) and a proof key (RFC 7636). A
-callback records each request and answer. State is kept in memory only; the tokens are valid only
-here.
+They answer at one loopback address: `/mcp` requires a bearer token and says where to get one (RFC
+9728), the rest is OAuth 2.1 with metadata (RFC 8414), registration (RFC 7591) and a proof key (RFC
+7636). A callback records each request and answer. State is kept in memory only; the tokens are
+valid only here.
 """
 
 import base64
@@ -24,10 +24,10 @@ from harness.protocol.values import obj
 
 WELL_KNOWN: Final = "/.well-known/"
 CALLBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
-# How long the program may take to answer the visit of its callback.
+# Seconds that the program may take to answer at its callback.
 CALLBACK_SECONDS: Final = 5.0
 
-# Called with each request of the program and each answer: a message without its run.
+# Called with a message, and whether it is a request of the program or the answer to one.
 RecordMessage = Callable[[dict[str, Any], bool], None]
 
 
@@ -42,7 +42,7 @@ class _Grant:
 class OAuthServer:
     """Both servers. `record(message, is_request)` is called with each request and each answer.
 
-    `tokens` are the issued secrets, by their names.
+    `tokens` maps names to the issued secrets.
     """
 
     record: RecordMessage
@@ -155,7 +155,7 @@ class OAuthServer:
         return {**self.tokens, "token_type": "Bearer", "expires_in": 3600}
 
     async def _authorize(self, query: dict[str, str], send: Send) -> None:
-        """Consent, and redirect to the callback with a code; a denial never requests this page."""
+        """Redirect to the callback with a code, as after consent; denials never come here."""
         redirect, client = query.get("redirect_uri", ""), query.get("client_id", "")
         if client not in self._clients or urlsplit(redirect).hostname not in CALLBACK_HOSTS:
             await send_response(send, 400, b'{"error":"invalid_request"}')
@@ -166,9 +166,9 @@ class OAuthServer:
         await send_response(send, 302, b"", {"location": _with_query(redirect, parameters)})
 
     async def visit(self, address: str, *, consents: bool) -> int:
-        """Visit the printed address as a user's browser would; return the last status.
+        """Visit the printed address as a user's browser would; return the last HTTP status.
 
-        0 if the callback does not answer. Only loopback addresses are visited.
+        0 if the callback does not answer, 400 if it is not on loopback.
         """
         query = dict(parse_qsl(urlsplit(address).query))
         async with httpx.AsyncClient(timeout=CALLBACK_SECONDS, trust_env=False) as browser:
@@ -194,7 +194,7 @@ def _with_query(address: str, parameters: dict[str, str]) -> str:
 
 @asynccontextmanager
 async def oauth_server(record: RecordMessage) -> AsyncGenerator[OAuthServer]:
-    """Run both servers on a free port of the loopback address."""
+    """Run both servers on a free port of the loopback address for the length of the block."""
     app = OAuthServer(record)
     async with anyio.create_task_group() as tasks, serve_on_loopback(app, tasks) as url:
         app.url = url

@@ -1,6 +1,6 @@
-"""The parts of a scripted reply, at the level of intent.
+"""Parts of a scripted reply, described by intent.
 
-Names of tools and shapes of events are chosen by a table (tools) and by the encoder.
+Tables choose the names of tools (`tools`), the encoder the shapes of events.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ from harness.model.tool_parts import AskPart
 
 
 class Hold(Strict):
-    """Wait here until the client's side opens the gate."""
+    """Wait at this place until the client's side opens the gate."""
 
     hold: str = Field(min_length=1)
 
@@ -54,7 +54,7 @@ def _disconnect_tag(value: Any) -> str:
 
 
 class Disconnect(Strict):
-    """The connection is closed at this place of the reply."""
+    """Close the connection at this place of the reply, or at an event."""
 
     disconnect: Annotated[
         Annotated[Literal[True], Tag("true")] | Annotated[Cut, Tag("cut")],
@@ -94,7 +94,7 @@ Delta = Annotated[
 
 
 class MessageBody(Strict):
-    """An assistant message, streamed as deltas. `phase` is passed on as it is."""
+    """An assistant message, streamed as deltas. `phase` is sent unchanged."""
 
     deltas: list[Delta] = Field(default_factory=list[Delta])
     phase: str | None = None
@@ -172,7 +172,7 @@ class Reroute(Strict):
 
 
 class MalformedBody(Strict):
-    """Bytes within the stream; `times` is for how many calls the step is repeated."""
+    """Bytes within the stream; `times` is the number of calls for which the step is repeated."""
 
     text: str | None = Field(default=None, alias="bytes")
     hex: str | None = None

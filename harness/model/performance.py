@@ -1,4 +1,4 @@
-"""Answers one model call: turns the parts of a reply into chunks of a stream."""
+"""The answer to one model call: parts of a reply, as chunks of a stream."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -31,21 +31,21 @@ from harness.model.tool_parts import McpCall, ProviderPart, Review, ReviewBody, 
 from harness.model.tools import OfferedTool, ToolRow, choose_tool, intent_of
 from harness.trace.marks import CallEnd, McpToolCall, ModelEnd, ModelMessage, PlanStep
 
-# The mark of a message holds at most this many characters of its text.
+# Maximum characters of a text in a mark.
 MAX_TEXT_CHARACTERS = 4000
 
 PLAN_OPEN, PLAN_CLOSE = "<proposed_plan>\n", "\n</proposed_plan>"
 
 
 class StreamCut(HarnessError):
-    """Raised when the script closes the connection."""
+    """Exception: the script closes the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTool:
-    """An intent for which the server offered no tool that the tables know.
+    """An intent for which the server offered no known tool.
 
-    `lacks` is the capability that the tool would also need.
+    `lacks` is the capability that the offered tool lacks for it, "" if no tool fits at all.
     """
 
     intent: str
@@ -55,11 +55,13 @@ class MissingTool:
 
 @dataclass(slots=True)
 class Performance:
-    """Plays one reply. `tool_call_ids` are the ids of its tool calls, `mcp_calls` those of MCP
-    tools, `missing_tools` the calls it could not make, `missed_events` the events at which it
-    should have been cut and that never came. `messages` are its messages, with their phases ("" for
-    none), `plans` its plans, `tokens` its total usage, 0 until it is reported. `is_complete` is
-    whether the answer was whole when it was cut.
+    """The play of one reply.
+
+    `tool_call_ids` are the ids of its tool calls, `mcp_calls` those of MCP tools, `missing_tools`
+    the calls that it could not make, `missed_events` the events at which it should have been cut
+    and that never came. `messages` are its messages, with their phases ("" for none), `plans` its
+    plans, `tokens` its total usage, 0 until it is reported. `is_complete` is whether the answer was
+    whole when it was cut.
     """
 
     stream: Stream
@@ -206,13 +208,13 @@ class Performance:
                 if entry.is_here:
                     raise StreamCut
             case Delay():
-                # The only wait by the clock on the model's side: the scenario is about time.
+                # The model's only wait that depends on time, for scenarios about time limits.
                 with anyio.move_on_after(entry.delay.seconds):
                     await anyio.sleep_forever()
 
 
 def review_text(body: ReviewBody) -> str:
-    """Return a reviewer's answer, in the form that models are asked for."""
+    """Return a reviewer's answer as JSON, in the form that review models are asked for."""
     findings = [
         {
             "title": finding.title,
@@ -238,7 +240,7 @@ def review_text(body: ReviewBody) -> str:
 
 
 def answering_model(step: ModelStep) -> str:
-    """Return the model that answers, by the step; "" for the requested one."""
+    """Return the model that answers instead of the requested one, "" for no other."""
     for part in step.reply or []:
         if isinstance(part, Reroute):
             return part.reroute.model
@@ -248,7 +250,7 @@ def answering_model(step: ModelStep) -> str:
 def reply_summary(
     performance: Performance, step: ModelStep, call: int, outcome: CallEnd
 ) -> ModelEnd:
-    """Summarise the streamed answer to a call. Texts are cut at MAX_TEXT_CHARACTERS."""
+    """Return a summary of the streamed answer to a call. Texts are cut at MAX_TEXT_CHARACTERS."""
     is_irregular = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
     messages = (ModelMessage(message["text"], message["phase"]) for message in performance.messages)
     return ModelEnd(

@@ -1,4 +1,4 @@
-"""Reads the answer of a model as it passes: a stream of events of the Responses API, or an error.
+"""Reader of a model's answer as it passes: events of the Responses API, or an error.
 
 Unreadable data is ignored: reading must never keep an answer from its caller.
 """
@@ -39,15 +39,15 @@ class AnswerReader:
         self._model = ""
 
     def start(self, status: int) -> None:
-        """Note the HTTP status of the answer."""
+        """Record the HTTP status of the answer."""
         self._status = status
 
     def note_refusal(self, status: int, reason: str) -> None:
-        """Note that there is no answer, and that the caller gets this status."""
+        """Record that there is no answer, and the status and reason that the caller gets."""
         self._status, self._outcome, self._message = status, CallEnd.STATUS, reason
 
     def feed(self, chunk: bytes) -> None:
-        """Read some bytes of the body."""
+        """Read the next bytes of the body."""
         self._buffer += chunk
         if self._status >= _FIRST_ERROR:
             return
@@ -57,12 +57,12 @@ class AnswerReader:
         self._buffer = bytearray(rest[-_MAX_HELD_BYTES:])
 
     def note_cut(self) -> None:
-        """Note that the connection ended before the answer did."""
+        """Record that the connection ended before the answer did."""
         if self._outcome is CallEnd.DROPPED:
             self._outcome = CallEnd.DISCONNECTED
 
     def end(self) -> None:
-        """Note that the answer is complete."""
+        """Record that the body is complete, and read an error or the last event."""
         if self._status >= _FIRST_ERROR:
             self._outcome = CallEnd.STATUS
             error = obj(obj(parse(bytes(self._buffer[:_MAX_HELD_BYTES]))).get("error"))
@@ -73,7 +73,7 @@ class AnswerReader:
             self.note_cut()
 
     def result(self) -> tuple[ModelOutput | None, ModelEnd]:
-        """Return the model's answer, word for word if it was a stream, and its summary."""
+        """Return the model's output, word for word (None for an HTTP error), and its summary."""
         messages = [item for item in self._items if item.get("type") == "message"]
         end = ModelEnd(
             call=self._call,

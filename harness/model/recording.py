@@ -1,6 +1,6 @@
 """The model's side of a recording: a proxy on loopback between a server and its real model.
 
-Other requests than calls of the Responses API pass as well, without marks in the trace.
+Requests other than calls of the Responses API pass as well, without marks in the trace.
 """
 
 import contextlib
@@ -39,13 +39,13 @@ _HOP_HEADERS = {
     "transfer-encoding",
     "upgrade",
 }
-# Seconds to connect. A model may think for as long as it likes.
+# Seconds to connect; the time for an answer is not limited.
 _MAX_CONNECT_SECONDS: Final = 30.0
 _BAD_GATEWAY: Final = 502
 
 
 class ModelProxy:
-    """Passes a server's requests to its model, and records calls and answers."""
+    """ASGI app that passes a server's requests to its model, and records calls and answers."""
 
     def __init__(self, origin: str, file: RecordingFile, client: httpx.AsyncClient) -> None:
         self._origin = origin
@@ -109,14 +109,14 @@ class ModelProxy:
                     await anyio.lowlevel.checkpoint()
             except httpx.HTTPError as error:
                 reader.note_cut()
-                # The caller's connection is dropped without the end of the body, as the model's.
+                # The caller's connection is dropped in the middle of the body, like the model's.
                 raise _Dropped from error
             reader.end()
             await send({"type": "http.response.body", "body": b""})
 
 
 class _Dropped(Exception):
-    """The model's connection ended in the middle of its answer."""
+    """Exception: the model's connection ended in the middle of its answer."""
 
 
 @asynccontextmanager
@@ -140,7 +140,7 @@ async def model_proxy(model_url: str, file: RecordingFile) -> AsyncGenerator[str
 
 
 def _end_to_end_headers(headers: Any) -> list[tuple[bytes, bytes]]:
-    """Return headers without those of one connection; `accept-encoding` is dropped too."""
+    """Return the headers without those of one connection, and without `accept-encoding`."""
     return [(name, value) for name, value in headers if name.decode().lower() not in _HOP_HEADERS]
 
 

@@ -1,7 +1,7 @@
 """The scripted model of a scenario whose client's side is not played.
 
-Gates that the scenario's client would open are open from the start. A gate that the scenario never
-opens holds until the caller closes the stream, as an interrupt does.
+Gates that the scenario's client would open are open from the start. Any other gate holds until the
+caller closes the stream, as an interrupt does.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from harness.model.wire.responses import ResponsesEncoder
 
 
 class ScenarioScripts(Protocol):
-    """The part of a scenario that its model needs."""
+    """The members of a scenario that its model needs."""
 
     def scripts(self) -> dict[str, Script]:
         """Return thread alias -> script, in the order in which the scenario starts the threads."""
@@ -30,7 +30,7 @@ class ScenarioScripts(Protocol):
 
 
 def scripted_model_of(scenario: ScenarioScripts) -> ScriptedModel:
-    """Return the model that plays a scenario's script."""
+    """Return a model that plays a scenario's scripts."""
     model = ScriptedModel(scenario.scripts(), ResponsesEncoder(), strict=scenario.strict_model)
     for gate in scenario.opened_gates():
         model.gates.open(gate)

@@ -1,4 +1,4 @@
-"""The model's side of a scenario, at the level of intent."""
+"""The model's side of a scenario, described by intent."""
 
 import json
 import re
@@ -39,7 +39,7 @@ RetryAfter = Annotated[
 
 
 class ErrorFields(TypedDict):
-    """The code and the words of a failure that a caller can read, "" for none."""
+    """The code and message of a failure as a caller can read them, "" for none."""
 
     code: str
     said: str
@@ -54,7 +54,7 @@ class Fail(Strict):
     `body` is sent with the status instead of the API's error object: a text (an empty one for no
     body at all) or JSON; `body_bytes` sends that many bytes of text. `content_type` is the body's
     declared type. A status below 400 needs a body, which is not a stream of events. `retry_after`
-    is in seconds, or a text that is sent as it is; with `retry_date` the header names the date
+    is in seconds, or a text that is sent unchanged; with `retry_date` the header names the date
     that many seconds from now. `disconnect` closes the connection after the error event.
     """
 
@@ -95,7 +95,7 @@ class Fail(Strict):
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
 
     def headers(self, now: float) -> dict[str, str]:
-        """Return the headers, at this moment (Unix seconds)."""
+        """Return the HTTP headers of the failure; `now` is the time in Unix seconds."""
         headers = {"content-type": self.content_type or "application/json"}
         match self.retry_after:
             case None:
@@ -117,8 +117,9 @@ class Fail(Strict):
 
 
 class ToolOutput(Strict):
-    """The expected outcome of the tool calls of the thread's last reply, a text that their outputs
-    contain, and one that none of them contains.
+    """Expected outputs of the tool calls of the thread's last reply.
+
+    `outcome` is that of all of them; each contains the text `contains`, and none contains `lacks`.
     """
 
     outcome: Literal["ok", "failed", "declined", "refused"]
@@ -141,9 +142,9 @@ class Expect(Strict):
     """Conditions of this call: `input_contains` texts, and the outputs of tool calls.
 
     A list within `input_contains` needs one of its texts. `input_lacks` texts must not occur in the
-    input. The other keys compare it with an earlier call, by the name `as` of its step: with
-    `same_model` both ask for the same model, with `same_schema` for the same output schema or none,
-    and with `other_schema` this call does not ask for the earlier one's schema.
+    input. The other keys compare the call with an earlier one, given by the name `as` of its step:
+    with `same_model` both request the same model, with `same_schema` the same output schema or
+    none, and with `other_schema` this call does not request the earlier one's schema.
     """
 
     input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
@@ -155,13 +156,13 @@ class Expect(Strict):
 
     @property
     def comparisons(self) -> dict[str, str]:
-        """Return each comparison with an earlier call, and the name of that call's step."""
+        """Return each key that compares with an earlier call, and the name of that call's step."""
         names = {key: getattr(self, key) for key in ("same_model", "same_schema", "other_schema")}
         return {key: name for key, name in names.items() if name is not None}
 
 
 class When(Strict):
-    """The calls that a step is for: those that contain, and those that lack, certain texts."""
+    """Conditions for a step: texts that a call's input contains, and texts that it lacks."""
 
     input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
     input_lacks: list[str] = Field(default_factory=list[str])
@@ -223,7 +224,7 @@ class ModelStep(Strict):
 
 
 def deltas_of(block: str | list[Delta]) -> list[Delta]:
-    """Return the deltas of a block."""
+    """Return the deltas of a block; a text is a single delta."""
     return [block] if isinstance(block, str) else block
 
 

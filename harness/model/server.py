@@ -1,8 +1,8 @@
 """The scripted model over HTTP on loopback.
 
-One server runs as long as its worker. `serve` sets the scenario's model that answers; with `join`
-several models share the server, and the markers in a call choose one. Calls that no model answers
-are kept in `strays`. Each chunk is sent at once, and a caller that disconnects is noticed at once,
+One server runs as long as its worker. `set_model` sets the model that answers; after `add_model`
+several share the server, and the markers in a call choose one. Calls that no model answers are
+listed in `strays`. Each chunk is sent at once, and a caller that disconnects is noticed at once,
 even while the stream waits at a gate. With `listen` its address can refuse connections for a while.
 """
 
@@ -30,7 +30,7 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 class ModelServer:
-    """The HTTP side. `url` is the base URL to give to a server under test.
+    """HTTP server of the scripted model; `url` is the base URL for a server under test.
 
     The port is reserved for its whole life: a socket holds it even while nothing listens. Raises
     `OSError` if the address is not available.
@@ -46,7 +46,7 @@ class ModelServer:
         self._models: list[ScriptedModel] = []
 
     async def listen(self, *, listening: bool) -> None:
-        """Accept connections, or refuse them; answers in progress are finished."""
+        """Accept or refuse new connections; answers in progress are finished."""
         if listening and self._server is None:
             self._server = _Server(_config(self))
             self._tasks.start_soon(self._server.run_on, self._socket)
@@ -69,11 +69,11 @@ class ModelServer:
             await server.done.wait()
 
     def set_model(self, model: ScriptedModel | None) -> None:
-        """Let only this model answer from now on; None for no model."""
+        """Make this model answer all calls from now on; None for no model."""
         self._models = [] if model is None else [model]
 
     def add_model(self, model: ScriptedModel) -> None:
-        """Add a model: of several, the one whose marker a call contains answers it."""
+        """Add a model; of several, the one whose marker a call contains answers it."""
         self._models.append(model)
 
     def remove_model(self, model: ScriptedModel) -> None:
@@ -96,11 +96,11 @@ class ModelServer:
             )
 
     def note_stray(self, words: str) -> None:
-        """Note something that no model was asked."""
+        """Record a request that no model answered."""
         self.strays.append(words)
 
     def model_of(self, body: bytes) -> ScriptedModel | None:
-        """Return the model that answers a call, None for none."""
+        """Return the model that answers a call, None if there is none."""
         if len(self._models) == 1:
             return self._models[0]
         return next((model for model in self._models if model.claims(body)), None)
@@ -108,11 +108,11 @@ class ModelServer:
     async def _call(self, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
         if body is None:
-            return  # It disconnected before its request was complete.
+            return  # The caller disconnected before its request was complete.
         await self.reply(body, receive, send)
 
     async def reply(self, body: bytes, receive: Receive, send: Send) -> None:
-        """Answer a call whose body was read."""
+        """Answer a call whose body was read; 503 if no model answers it."""
         model = self.model_of(body)
         if model is None:
             reason = "of no running scenario" if self._models else "while no scenario was running"
@@ -130,21 +130,21 @@ class ModelServer:
             try:
                 async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    # `send` does not wait: only here a disconnected caller is noticed.
+                    # `send` does not wait, so a disconnect is noticed only here.
                     await anyio.lowlevel.checkpoint()
                 await send({"type": "http.response.body", "body": b""})
             except StreamCut:
                 cut = True
             tasks.cancel_scope.cancel()
         if cut:
-            # An exception after the start makes the server drop the connection without the end
-            # of the body: to the caller that is a lost connection, as the script demands.
+            # An exception now makes the server drop the connection in the middle of the body: to
+            # the caller that is a lost connection, as the script demands.
             raise StreamCut
 
 
 @asynccontextmanager
 async def model_server() -> AsyncGenerator[ModelServer]:
-    """Run a model server on a free loopback port."""
+    """Run a model server on a free loopback port for the length of the block."""
     async with anyio.create_task_group() as tasks:
         app = ModelServer(tasks)
         try:
@@ -155,9 +155,9 @@ async def model_server() -> AsyncGenerator[ModelServer]:
 
 
 def _bind_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """Return a socket that is bound to the port (0 for a free one) and does not listen."""
+    """Return a socket that is bound to the port (0 for a free one) but does not listen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio turns off Nagle's algorithm: small chunks are sent at once.
+    # asyncio disables Nagle's algorithm only if the protocol is given: chunks are sent at once.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -169,7 +169,7 @@ def _bind_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 
 def _url_of(listener: socket.socket) -> str:
-    """Return the address by which a bound socket is reached from this machine."""
+    """Return the URL of a bound socket as reached from this machine."""
     name: tuple[str, int] = listener.getsockname()[:2]
     host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name[0], name[0]), name[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -177,7 +177,7 @@ def _url_of(listener: socket.socket) -> str:
 
 @asynccontextmanager
 async def serve_on_loopback(app: Any, tasks: TaskGroup) -> AsyncGenerator[str]:
-    """Serve an ASGI application on a free port of the loopback address; yield its address."""
+    """Serve an ASGI app on a free loopback port for the length of the block; yield its URL."""
     listener = _bind_socket(0)
     server = _Server(_config(app))
     tasks.start_soon(server.run_on, listener)
@@ -204,7 +204,7 @@ def _config(app: Any) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn inside our event loop, without signal handlers, and with events for its stages."""
+    """uvicorn inside our event loop, without signal handlers; `ready` and `done` are events."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -234,7 +234,10 @@ async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> N
 
 
 async def read_body(receive: Receive) -> bytes | None:
-    """Read the whole body, None if the caller disconnected before its end."""
+    """Return the whole body, None if the caller disconnects before its end.
+
+    Reading stops after `MAX_BODY_BYTES`; the rest is missing.
+    """
     body = bytearray()
     while True:
         message = await receive()
@@ -253,6 +256,6 @@ async def _start(send: Send, status: int, headers: dict[str, str]) -> None:
 async def send_response(
     send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
 ) -> None:
-    """Send an answer that is whole at once."""
+    """Send a whole response at once; the default content type is JSON."""
     await _start(send, status, headers or {"content-type": "application/json"})
     await send({"type": "http.response.body", "body": body})

@@ -22,7 +22,7 @@ _GATES = "/gates"
 
 
 class GateListener(Protocol):
-    """Callbacks for gates."""
+    """Callbacks about gates."""
 
     def on_gate_reached(self, gate: str) -> None:
         """Handle an answer that waits at a gate."""
@@ -37,11 +37,11 @@ class Listener(GateListener, Protocol):
     """Callbacks for all events of a service, in order."""
 
     def on_conversation(self, conversation: Conversation) -> None:
-        """Handle the begin of a conversation."""
+        """Handle the beginning of a conversation."""
         ...
 
     def on_call(self, served: ServedCall) -> None:
-        """Handle a call; its answer begins now."""
+        """Handle a call, before its answer begins."""
         ...
 
     def on_answer(self, served: ServedCall) -> None:
@@ -49,16 +49,16 @@ class Listener(GateListener, Protocol):
         ...
 
     def on_refused_request(self, request: str, reason: str) -> None:
-        """Handle a request that is not a call of this model."""
+        """Handle a request that was rejected because it is not a call of this model."""
         ...
 
     def on_forgotten(self, conversation: Conversation) -> None:
-        """Handle a conversation that is too old to be continued."""
+        """Handle a conversation that was removed as too old; it cannot continue."""
         ...
 
 
 class GateReporter(Gates):
-    """Gates that report waiting answers to a listener."""
+    """Gates that report waiting answers to a listener; `waiting` lists the gates' names."""
 
     def __init__(self, listener: GateListener) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class GateReporter(Gates):
         self._listener = listener
 
     async def wait_until_open(self, name: str) -> None:
-        """Wait until the gate is open."""
+        """Wait until the gate is open; report the wait and its end."""
         if self.is_open(name):
             return
         self.waiting.append(name)
@@ -79,7 +79,7 @@ class GateReporter(Gates):
 
 
 class ModelService(ModelServer):
-    """The model of `scripts` over HTTP. `gates` are those of all conversations.
+    """HTTP service of a model that plays `scripts`; `gates` are those of all conversations.
 
     `tools`, `outcomes` and `loose` are as for `ScriptedModel`. Raises `OSError` if the address is
     not available.
@@ -110,7 +110,7 @@ class ModelService(ModelServer):
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether every script was played to its end, and no answer is under way."""
+        """Return whether every script was played to its end, and no answer is in progress."""
         all_finished = all(
             conversation.model.is_finished for conversation in self.conversations.all
         )
@@ -173,7 +173,7 @@ class ModelService(ModelServer):
             self._next_event = anyio.Event()
 
     def model_of(self, body: bytes) -> ScriptedModel:
-        """Return the model of the call's conversation."""
+        """Return the model of the call's conversation; report one that begins or is forgotten."""
         call: dict[str, Any] = json.loads(body)
         conversation, begins = self.conversations.conversation_of(call)
         if begins:
@@ -183,7 +183,7 @@ class ModelService(ModelServer):
         return conversation.model
 
     def note_stray(self, words: str) -> None:
-        """Note a request to a path that the model does not have."""
+        """Report a rejected request to a path that the model does not have."""
         reason = "this model has POST …/responses and GET …/models"
         if words.endswith(("/chat/completions", "/messages", "/completions")):
             reason = "this model speaks the Responses API only: POST …/responses"
@@ -194,7 +194,7 @@ class ModelService(ModelServer):
         self._listener.on_refused_request(request, reason)
 
     def _on_mark(self, model: ScriptedModel, body: MarkBody) -> None:
-        """Handle the mark of a call's begin or end; the model has listed the call already."""
+        """Record and report the beginning or end of a call, which `model.calls` already has."""
         match body:
             case ModelCall(call=number):
                 self.calls += 1

@@ -1,4 +1,4 @@
-"""The base of every mapping in a scenario file."""
+"""Base class of every mapping in a scenario file."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,10 @@ class Strict(BaseModel):
 
 
 def single_key(value: Any) -> str | None:
-    """Return the single key of a mapping, which names the alternative; "text" for a text."""
+    """Return the only key of a mapping, "text" for a text, None for any other value.
+
+    It is the tag of a union's alternative.
+    """
     if isinstance(value, str):
         return "text"
     if isinstance(value, BaseModel):

@@ -1,6 +1,6 @@
-"""Requests of the scripted model in a reply: tools, searches, and a reviewer's answer.
+"""Parts of a scripted reply that request actions: tools, searches, a reviewer's answer.
 
-The server's tool and its arguments are chosen in `tools`.
+`tools` chooses the server's tool and its arguments.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,9 +11,9 @@ from harness.model.strict import Strict
 
 
 class RunBody(Strict):
-    """A command for the shell; `escalate` asks to run it outside the sandbox, with a `reason`.
+    """A shell command; `escalate` requests to run it outside the sandbox, with a `reason`.
 
-    `tty` asks for a terminal, if the server's tool can provide one.
+    `tty` requests a terminal, if the server's tool can provide one.
     """
 
     command: str
@@ -38,7 +38,7 @@ class Run(Strict):
 
 
 class Replacement(Strict):
-    """One change within a file: these lines become those."""
+    """One change within a file: the lines `old` become the lines `new`."""
 
     old: str
     new: str
@@ -60,7 +60,7 @@ class PatchBody(Strict):
 
 
 class Patch(Strict):
-    """`patch: {add: {made.txt: "new\\n"}}`, or `patch: {text: ...}` for a patch as it is."""
+    """`patch: {add: {made.txt: "new\\n"}}`, or `patch: {text: ...}` for the patch's own syntax."""
 
     patch: PatchBody
 
@@ -73,7 +73,7 @@ class PlanStep(Strict):
 
 
 class UpdatePlanBody(Strict):
-    """The whole plan as it is now."""
+    """The whole current plan."""
 
     explanation: str | None = None
     steps: list[PlanStep]
@@ -86,7 +86,7 @@ class UpdatePlan(Strict):
 
 
 class McpCallBody(Strict):
-    """A tool of an MCP server."""
+    """A call of a tool of an MCP server."""
 
     server: str
     tool: str
@@ -155,7 +155,7 @@ class Finding(Strict):
 
 
 class ReviewBody(Strict):
-    """The answer of a reviewer."""
+    """A reviewer's answer."""
 
     explanation: str
     correct: bool = True
@@ -169,10 +169,10 @@ class Review(Strict):
 
 
 ToolPart = Run | Patch | UpdatePlan | McpCall | DynamicCall | ViewImage
-"""Parts that are calls of tools that the server offers."""
+"""Parts that call tools which the server offers."""
 
 ProviderPart = WebSearch
-"""Parts that are items which the model's provider made by itself: no tool of the server's."""
+"""Parts that are items made by the model's provider, without a tool of the server."""
 
 AskPart = (
     Annotated[Run, Tag("run")]
@@ -184,4 +184,4 @@ AskPart = (
     | Annotated[WebSearch, Tag("web_search")]
     | Annotated[Review, Tag("review")]
 )
-"""All parts of this module, each with the key that tells it from the other parts of a reply."""
+"""All parts of this module, each with the key that distinguishes it from other parts."""

@@ -1,4 +1,4 @@
-"""Chooses the server's tool for an intent, and reads the outcome from a tool's output."""
+"""Choice of the server's tool for an intent, and the outcome shown by a tool's output."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from harness.model.tool_parts import (
     ViewImage,
 )
 
-# The capability that a server without a tool for the intent lacks.
+# Intent -> the capability that a server without a tool for it lacks.
 CAPABILITY_OF_INTENT = {
     "run": "command-execution",
     "patch": "file-change",
@@ -49,8 +49,8 @@ class OfferedTool:
 class ToolRow:
     """The tool call for an intent. Names and templates may use `{value}` placeholders.
 
-    `arguments` is a mapping, or one placeholder for a whole value; members whose placeholder has
-    no value are left out. A free-text tool gets the member `input` alone.
+    `arguments` is a mapping, or one placeholder for a whole value; members whose placeholder has no
+    value are left out. A free-text tool gets only the member `input`.
     """
 
     intent: str
@@ -61,7 +61,7 @@ class ToolRow:
 
 @dataclass(frozen=True, slots=True)
 class ChosenTool:
-    """A tool call to make; `lacks` is a capability that the call would need and is missing."""
+    """A tool call to make; `lacks` is a capability that the tool lacks for it, "" for none."""
 
     tool: OfferedTool
     arguments: Any
@@ -105,7 +105,7 @@ OUTCOME_PATTERNS: dict[str, tuple[str, ...]] = {
 
 
 def intent_of(part: ToolPart) -> tuple[str, dict[str, Any]]:
-    """Return the intent of a part and the values for its templates."""
+    """Return the intent of a part, and the values for the templates of its tool call."""
     match part:
         case Run(run=body):
             permissions = "require_escalated" if body.escalate else None
@@ -138,7 +138,7 @@ def choose_tool(
     intent: str,
     values: Mapping[str, Any],
 ) -> ChosenTool | None:
-    """Return the call by the first row whose tool is offered, None if none is."""
+    """Return the call by the first row whose tool is offered, None if there is none."""
     tools_by_name = {(tool.namespace, tool.name): tool for tool in offered_tools}
     for row in (*rows, *BUILT_IN_ROWS):
         if row.intent != intent:
@@ -153,7 +153,7 @@ def choose_tool(
 
 
 def _lacks_terminal(tool: OfferedTool, row: ToolRow, values: Mapping[str, Any]) -> bool:
-    """Return whether a command wants a terminal and this tool lacks a parameter for one."""
+    """Return whether a command needs a terminal and this tool has no parameter for one."""
     if not values.get("tty"):
         return False
     template: Any = row.arguments
@@ -178,11 +178,11 @@ VALUES_OF_INTENT: dict[str, tuple[str, ...]] = {
     "dynamic_call": ("arguments", "tool"),
     "view_image": ("path",),
 }
-"""The values that templates of each intent may hold in braces, the most important one first."""
+"""Values that templates of each intent may have in braces, the most important one first."""
 
 
 def outcome_of(text: str, table: Mapping[str, Sequence[str]]) -> str:
-    """Return the outcome of a call by its output, "" if no expression matches.
+    """Return the outcome that a tool's output shows, "" if no expression matches.
 
     `table` is the profile's; its expressions are tried first.
     """
@@ -194,7 +194,7 @@ def outcome_of(text: str, table: Mapping[str, Sequence[str]]) -> str:
 
 
 def patch_text(body: PatchBody) -> str:
-    """Return a patch in the form in which models write it."""
+    """Return a patch in the syntax that models write."""
     if body.text is not None:
         return body.text
     lines = ["*** Begin Patch"]

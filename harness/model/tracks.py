@@ -1,7 +1,7 @@
-"""The script of each model call, and the next step in it.
+"""Scripts of the threads, and the next step for each model call.
 
 With one thread, every call belongs to it. With several, a call belongs to the thread whose marker
-(a nonce in its first user text) it contains, in a fork the last such marker. Without markers,
+(a unique text in its first user text) it contains, in a fork the last such marker. Without markers,
 threads are distinguished by their first user text and get the scripts in the order of their first
 calls.
 """
@@ -38,12 +38,12 @@ class Track:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether every step was used, and as often as it says."""
+        """Return whether every step was used as often as it says."""
         repeats = bool(self._played) and isinstance(self._times(), int)
         return not (repeats or self.unplayed_steps)
 
     def next_step(self, user_messages: int, is_for_call: Fits = lambda _when: True) -> int:
-        """Return the index of the step for a call, -1 at the end of the script.
+        """Return the index of the step for a call, -1 if no step is left for it.
 
         A step may answer several calls (`times`). A new user message in the input means that a new
         turn began, which ends `until-turn-ends`. Steps whose `when` does not match are skipped; a
@@ -70,7 +70,7 @@ class Track:
         return index
 
     def skip(self) -> None:
-        """Leave the rest of the script out."""
+        """Skip the rest of the script."""
         self._cursor, self._played = len(self.script), 0
 
     def step(self, index: int) -> ModelStep | None:
@@ -86,7 +86,7 @@ class Track:
 
 
 class Tracks:
-    """All tracks of a scenario. `markers` maps an alias to the nonce in its first user text."""
+    """All tracks of a scenario. `markers` maps an alias to the marker in its first user text."""
 
     def __init__(
         self, scripts: Mapping[str, Script], markers: Mapping[str, str] | None = None
@@ -106,7 +106,7 @@ class Tracks:
         return any(marker in text for marker in markers for text in user_texts)
 
     def _last_text_of(self, track: Track, user_texts: Sequence[str]) -> int:
-        """Return the index of the last text with the track's marker, -1 for none."""
+        """Return the index of the last text with the track's marker, -1 if there is none."""
         marker = self._markers.get(track.alias, "")
         return max(
             (index for index, text in enumerate(user_texts) if marker and marker in text),
@@ -114,7 +114,7 @@ class Tracks:
         )
 
     def track_of(self, user_texts: Sequence[str]) -> Track | None:
-        """Return the track that a call belongs to, None for none."""
+        """Return the track that a call belongs to, None if it belongs to none."""
         if len(self.all) == 1:
             return self.all[0]
         if self._markers:

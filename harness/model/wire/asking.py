@@ -1,4 +1,4 @@
-"""The contents of a call of the OpenAI Responses API: texts, tools, outputs, settings."""
+"""Contents of a call of the OpenAI Responses API: texts, tools, outputs, settings."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ MAX_IMAGES = 20
 
 
 def call_contents(body: Mapping[str, Any]) -> CallContents:
-    """Return the contents of a call, as far as rules use them."""
+    """Return the contents of a call that rules use."""
     reasoning = obj(body.get("reasoning"))
     return {
         "model": text(body.get("model")),
@@ -45,13 +45,13 @@ def images(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def schema(body: Mapping[str, Any]) -> Any:
-    """Return the JSON Schema of the answer, None for none."""
+    """Return the JSON Schema that the answer must have, None if there is none."""
     form = obj(obj(body.get("text")).get("format"))
     return form.get("schema") if form.get("type") == "json_schema" else None
 
 
 def user_texts(body: Mapping[str, Any]) -> list[str]:
-    """Return the texts of all user messages of the input."""
+    """Return the texts of all user messages in the input, in order."""
     return [
         text(obj(part).get("text"))
         for message in _messages(body)
@@ -61,7 +61,7 @@ def user_texts(body: Mapping[str, Any]) -> list[str]:
 
 
 def offered_tools(body: Mapping[str, Any]) -> list[OfferedTool]:
-    """Return the tools of the call, including those in a namespace."""
+    """Return the tools that the call offers, including those in a namespace."""
     tools: list[OfferedTool] = []
     for tool in map(obj, arr(body.get("tools"))):
         name = text(tool.get("name"))
@@ -82,13 +82,13 @@ def offered_tools(body: Mapping[str, Any]) -> list[OfferedTool]:
 
 
 def _members(tool: Json) -> frozenset[str] | None:
-    """Return the members that a tool's parameters list, None if they list none."""
+    """Return the parameters that a tool lists, None if it lists none."""
     properties = obj(obj(tool.get("parameters")).get("properties"))
     return frozenset(properties) if properties else None
 
 
 def outputs(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of all tool outputs of the input."""
+    """Return the text of each tool output in the input, keyed by the id of its call."""
     texts: dict[str, str] = {}
     for entry in map(obj, arr(body.get("input"))):
         if text(entry.get("type")).endswith("_call_output"):
@@ -99,7 +99,7 @@ def outputs(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def orphans(body: Mapping[str, Any]) -> list[str]:
-    """Return the tool outputs without an earlier call, and the calls without an output.
+    """Return a problem for each tool output without an earlier call, and each call without output.
 
     The API rejects both.
     """
@@ -128,7 +128,7 @@ def _messages(body: Mapping[str, Any]) -> list[Json]:
 
 
 def _texts(output: Any) -> str:
-    """Return the texts of an output that is a list of content items, else its JSON."""
+    """Return the texts of an output that is a list of content items, any other output as JSON."""
     texts = [text(obj(item).get("text")) for item in arr(output)]
     return "\n".join(filter(None, texts)) or json.dumps(output, ensure_ascii=False)
 

@@ -1,6 +1,6 @@
-"""The OpenAI Responses API over server-sent events: bytes for every intent.
+"""The OpenAI Responses API over server-sent events: the bytes of each event.
 
-Source: the API's public reference, and the behaviour of a released server.
+Sources: the API's public reference, and the behaviour of a released server.
 """
 
 import json
@@ -115,7 +115,7 @@ class ResponsesStream:
         return self._event("response.output_item.done", output_index=self._items - 1, item=item)
 
     def tool_call(self, chosen: ChosenTool) -> tuple[str, list[bytes]]:
-        """Return response.output_item.added, the arguments, response.output_item.done."""
+        """Return the id of a tool call, and its added, arguments and done events."""
         self._items += 1
         call_id = f"call_{self._call}_{self._items}"
         if chosen.tool.takes_free_text:
@@ -193,31 +193,31 @@ class ResponsesStream:
 
 
 class ResponsesEncoder:
-    """The encoder of the Responses API."""
+    """Encoder for the Responses API."""
 
     content_type = "text/event-stream"
 
     def stream(self, call: int, body: Mapping[str, Any]) -> ResponsesStream:
-        """Return the answer to call number `call`."""
+        """Return the stream of the answer to call number `call`."""
         return ResponsesStream(call)
 
     def error_body(self, status: int, code: str | None, message: str) -> bytes:
-        """Return the API's error object."""
+        """Return the API's error object as JSON."""
         kind = "server_error" if status >= 500 else "invalid_request_error"
         return json.dumps(
             {"error": {"message": message, "type": code or kind, "code": code}}
         ).encode()
 
     def user_texts(self, body: Mapping[str, Any]) -> list[str]:
-        """Return the texts of all user messages of the input."""
+        """Return the texts of all user messages in the input, in order."""
         return asking.user_texts(body)
 
     def call_contents(self, body: Mapping[str, Any]) -> CallContents:
-        """Return the model, the user's last texts, effort, summary, and whether it has a schema."""
+        """Return the contents of a call that rules use."""
         return asking.call_contents(body)
 
     def schema(self, body: Mapping[str, Any]) -> Any:
-        """Return the JSON Schema of the answer, None for none."""
+        """Return the JSON Schema that the answer must have, None if there is none."""
         return asking.schema(body)
 
     def offered_tools(self, body: Mapping[str, Any]) -> list[OfferedTool]:
@@ -225,11 +225,11 @@ class ResponsesEncoder:
         return asking.offered_tools(body)
 
     def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
-        """Return the texts of all tool outputs of the input."""
+        """Return the text of each tool output in the input, keyed by the id of its call."""
         return asking.outputs(body)
 
     def event_of(self, chunk: bytes) -> str:
-        """Return the name after `event:`."""
+        """Return the name after `event:`, "" if the chunk does not begin with one."""
         first = chunk.split(b"\n", 1)[0]
         return first[7:].decode() if first.startswith(b"event: ") else ""
 
@@ -238,5 +238,5 @@ class ResponsesEncoder:
         return {"openai-model": model}
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:
-        """Return the tool outputs without their call, and the calls without their output."""
+        """Return a problem for each tool output without its call, and each call without output."""
         return asking.orphans(body)
