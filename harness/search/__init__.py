@@ -1,1 +1,1 @@
-"""Search: generated cases that a server fails (`fuzz`), faults that rules miss (`mutation`)."""
+"""Search for generated cases that a server fails (`fuzz`), and missed faults (`mutation`)."""

@@ -1,4 +1,4 @@
-"""Common parts of the searches: the kinds of cases, and the id of a failure.
+"""Kinds of generated cases, and the ids of failures.
 
 A case is a scenario document: the plain value of a `*.scenario.yaml` file.
 """
@@ -14,12 +14,12 @@ from harness.trace.nearest import unknown_name
 
 Kind = Literal["inputs", "frames", "sessions"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# The share of the time that each kind gets: a session takes as long as several of the others.
+# Share of the time for each kind: a session takes as long as several cases of the others.
 SHARES: dict[Kind, int] = {"inputs": 2, "frames": 1, "sessions": 7}
 
 
 def failure_id(kind: Kind, cause: str, document: Json) -> str:
-    """Return an id like `frames-scenario-crash-1f2e3d4c`, determined by document and cause."""
+    """Return an id such as `frames-scenario-crash-1f2e3d4c`, made from cause and document."""
     words = re.sub(r"[^a-z0-9]+", "-", cause.lower()).strip("-")[:50].rstrip("-")
     contents = {name: value for name, value in document.items() if name != "title"}
     mark = zlib.crc32(json.dumps([cause, contents], sort_keys=True).encode())
@@ -27,7 +27,10 @@ def failure_id(kind: Kind, cause: str, document: Json) -> str:
 
 
 def kinds_of(words: str) -> list[Kind]:
-    """Return the kinds of `inputs,frames`, all for "". Raises `UsageError` for other words."""
+    """Return the kinds in a list such as `inputs,frames`; all for "".
+
+    Raises `UsageError` for an unknown kind.
+    """
     names = dict.fromkeys(name.strip() for name in words.split(",") if name.strip())
     odd = [name for name in names if name not in KINDS]
     if odd:

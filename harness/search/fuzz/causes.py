@@ -1,4 +1,4 @@
-"""Causes of failures that were found before, so that a search looks for others.
+"""Causes of failures found so far, so that a search looks for others.
 
 A cause is a rule, or the id of a finding; its occasion is the request with the member that is
 wrong, or how the server ended. Two defects may break one rule or crash the server, so another
@@ -8,19 +8,19 @@ occasion of a cause is followed up too, but not always: one defect shows on many
 from collections import Counter
 from collections.abc import Iterable
 
-# Occasions of one cause that are followed up, each for as long as shrinking takes.
+# Occasions of one cause that are followed up; each takes the time of a shrink.
 MAX_OCCASIONS = 5
-# Those of one method: a wrong value mostly has wrong neighbours, which must not hide other methods.
+# Occasions of one method: wrong values come in groups, and must not hide other methods.
 MAX_OCCASIONS_OF_METHOD = 2
-# In sessions one defect shows in the answers of many methods, so only the place distinguishes two.
+# Places of one cause in sessions, where one defect shows in the answers of many methods.
 MAX_PLACES = 2
-# Times that an unreproducible cause is followed up: a flaky session must not hide a steady one, nor
-# may a server under load take all the time.
+# Follow-ups of a cause that was not reproduced: a flaky session must not hide a steady one, and a
+# server under load must not take all the time.
 MAX_LOST = 4
 
 
 class Causes:
-    """The causes found in a run. `known_causes` are ignored on all occasions."""
+    """Causes found in a run. `known_causes` are ignored on all occasions."""
 
     def __init__(self, known_causes: Iterable[str] = ()) -> None:
         self._known = set(known_causes)
@@ -39,7 +39,7 @@ class Causes:
             self._known.add(cause)
 
     def is_new(self, cause: str, occasion: str, max_occasions: int = MAX_OCCASIONS) -> bool:
-        """Return whether to follow it up; at most `max_occasions` of one cause are."""
+        """Return whether to follow up a cause on this occasion; limited to `max_occasions`."""
         if not self._is_open(cause, max_occasions):
             return False
         occasions = self._occasions.get(cause, set())
@@ -49,7 +49,7 @@ class Causes:
         )
 
     def is_new_place(self, cause: str, occasion: str) -> bool:
-        """Return whether to follow it up if the method says nothing: at most two places are."""
+        """Return whether to follow up a cause at this place, whatever the method; at most two."""
         if not self._is_open(cause, MAX_PLACES):
             return False
         places = {place_of(other) for other in self._occasions.get(cause, ())}
@@ -64,32 +64,32 @@ class Causes:
         )
 
     def follow(self, cause: str, occasion: str) -> str:
-        """Note that it is followed up; return the occasion on which it must show, "" for any."""
-        # The first may show on another occasion when it is shrunk; a later one must not become the
-        # first again.
+        """Record that a cause is followed up; return the occasion it must show on, "" for any."""
+        # The first one may change its occasion while it is shrunk; a later one must not turn into
+        # the first.
         must_show_on = occasion if cause in self._confirmed else ""
         self._followed[cause] += 1
         self._occasions.setdefault(cause, set()).add(occasion)
         return must_show_on
 
     def lose(self, cause: str, occasion: str) -> None:
-        """Forget it, because it did not show again when it was followed up."""
+        """Forget a cause on this occasion, because it was not reproduced."""
         self._lost[cause] += 1
         self._followed[cause] -= 1
         self._occasions[cause].discard(occasion)
 
     def was_lost(self, cause: str) -> bool:
-        """Return whether it was lost before and not confirmed since."""
+        """Return whether the cause was not reproduced before, and never confirmed."""
         return self._lost[cause] > 0 and cause not in self._confirmed
 
     def confirm(self, cause: str, occasion: str) -> None:
-        """Note that it was confirmed and shrunk on this occasion."""
+        """Record that a cause was confirmed and shrunk on this occasion."""
         self._confirmed.add(cause)
         self._occasions.setdefault(cause, set()).add(occasion)
 
 
 def occasion_at(method: str, place: str) -> str:
-    """Return the occasion of a method's message with something wrong at a place, "" for unknown."""
+    """Return the occasion for a message with a wrong member at `place`, "" if it is unknown."""
     return f"{method}, {place}" if place else method
 
 
@@ -99,5 +99,5 @@ def method_of(occasion: str) -> str:
 
 
 def place_of(occasion: str) -> str:
-    """Return the name of the wrong member, or how the server ended; "" if neither is known."""
+    """Return the name of the wrong member, or how the server ended; "" if it is unknown."""
     return occasion.partition(", ")[2].rpartition(".")[2]

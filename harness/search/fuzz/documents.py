@@ -1,4 +1,4 @@
-"""Search with documents of inputs and of raw frames, generated from one seed until a bound.
+"""Search with generated documents of inputs and of raw frames, from one seed until a bound.
 
 Playing, confirming and shrinking are those of sessions.
 """
@@ -39,13 +39,13 @@ from harness.search.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN, fi
 MAX_REQUESTS = 40
 _REPLY_STEP: Json = {"reply": [{"message": {"deltas": ["o", "k"]}}]}
 _TURNS = ("turn/start", "turn/steer", "thread/compact/start", "review/start")
-# Placeholders in a document, and sample values for validation by the book.
+# Placeholders in a document, and sample values to validate params against the schemas.
 _REFERENCES = {THREAD: "$t.thread.id", TURN: "$u.turn.id", FOLDER: "{cwd}", HUGE: HUGE_TEXT}
 _SAMPLE_VALUES = {"$t.thread.id": "thr_0", "$u.turn.id": "turn_0", "{cwd}": "/workspace"}
 
 
 def input_document(book: Book, requests: Sequence[Request]) -> Json:
-    """Return a document: a thread with a completed turn, then these requests, with any answer."""
+    """Return a scenario: a thread with a completed turn, then these requests, with any answer."""
     client: list[Json] = [
         {"start_thread": {"as": "t"}},
         {"start_turn": {"thread": "t", "text": "Say ok.", "as": "u"}},
@@ -66,7 +66,7 @@ def _body(book: Book, request: Request) -> Json:
 
 
 def mark_deliberate(book: Book, body: Json) -> Json:
-    """Return a request's body, marked `deliberate` if its params are invalid by the book."""
+    """Return a request's body, marked `deliberate` if its params violate the schema."""
     method, likely = (
         body["method"],
         _unescape_texts(fill_placeholders(body.get("params"), _SAMPLE_VALUES)),
@@ -79,7 +79,7 @@ def mark_deliberate(book: Book, body: Json) -> Json:
 
 
 def _escape_texts(value: Any) -> Any:
-    """Return a copy in which no text is taken for a reference to an earlier result."""
+    """Return a copy in which texts that begin with `$` are escaped: they are no references."""
     return _with_texts(value, lambda text: f"${text}" if text.startswith("$") else text)
 
 
@@ -99,7 +99,7 @@ def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 Attempt = Callable[[Json], None]
-# Hypothesis slows down after many examples; then it begins anew with another seed.
+# Hypothesis slows down after many examples, so it is restarted with another seed.
 _EXAMPLES_PER_SEED = 2000
 # A live server is slower than hypothesis expects.
 _SUPPRESSED_CHECKS = (
@@ -110,7 +110,7 @@ _SUPPRESSED_CHECKS = (
 
 
 class _BoundReached(BaseException):
-    """The bound is reached. Not an `Exception`, which hypothesis would take for a failure."""
+    """Exception for the end of the search; hypothesis would take an `Exception` for a failure."""
 
 
 def search_documents(
@@ -129,8 +129,8 @@ def search_documents(
     """Play documents of inputs or frames until a bound, and shrink each new cause.
 
     The same seed gives the same documents in the same order, on any server. `method` is the only
-    one that inputs send, "" for all. With `may_end_early` the search ends when the server shows
-    nothing new. Raises `SetupFailed` if the server cannot be used at all.
+    one that inputs send, "" for all. With `may_end_early` the search ends when the server shows no
+    new reactions. Raises `SetupFailed` if the server cannot be used at all.
     """
 
     def frames(attempt: Attempt) -> None:
@@ -151,7 +151,7 @@ def search_documents(
             config, portal, bench, interruption, seed, on_found, known_causes
         )
         searcher.reactions = Reactions(kind) if may_end_early else None
-        # Raised within the block, it would come out as an exception group.
+        # An exception raised within the block would be wrapped in an exception group.
         try:
             searcher.run_all(frames if kind == "frames" else inputs, seconds, cases)
         except SetupFailed as failed:
@@ -165,11 +165,11 @@ class DocumentSearcher(Searcher):
     """A search with documents from a generator, which may send invalid messages."""
 
     max_occasions = MAX_OCCASIONS
-    # The reactions seen so far; None to search until the bound.
+    # Reactions seen so far; None to search until the bound.
     reactions: Reactions | None = None
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
-        """Play like sessions, without the extra checks."""
+        """Play a document without the extra checks of sessions."""
         if fresh:
             self._portal.call(self._bench.servers.retire_all)
         once = partial(play, self._bench, self._config, document, looks=False, bound=bound)
@@ -179,7 +179,7 @@ class DocumentSearcher(Searcher):
         return partial(mark_deliberate, self._config.book)
 
     def run_all(self, source: Callable[[Attempt], None], seconds: float, cases: int | None) -> None:
-        """Play the documents of the source until the time is over, or `cases` were played."""
+        """Play the documents of `source` until the time is over, or `cases` were played."""
         campaign, began = self.campaign, time.monotonic()
         self.shrinking, self._end = shrinking_within(seconds), began + seconds
         broken: list[Exception] = []
@@ -210,7 +210,7 @@ class DocumentSearcher(Searcher):
 
 
 def _generate(config: Config, number: int, method: str, attempt: Attempt) -> None:
-    """Attempt some thousand documents of generated requests."""
+    """Generate some thousand documents of requests, and pass each to `attempt`."""
 
     def play_drawn(drawn: list[Request]) -> None:
         attempt(input_document(config.book, drawn))

@@ -1,7 +1,7 @@
-"""Raw frames: cases that send bytes which no client should send, between valid requests.
+"""Cases with raw frames: bytes that no client should send, between valid requests.
 
 The answers to raw bytes are not judged; the requests after them are, and so is a server that ends
-or hangs. Each raw frame ends its line, so that it never becomes part of a valid request. None
+or hangs. Each raw frame ends its line, so that it never becomes part of a valid request. No frame
 changes a thread.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 from harness.search.fuzz.sessions.chooser import Chooser
 from harness.search.fuzz.sessions.turns import Json
 
-# Deeper than recursive parsers can take; the text has no limit.
+# Up to deeper than recursive parsers can take; the specification sets no limit.
 _DEPTHS = (30, 128, 1000, 5000)
 _SIZES = (70_000, 300_000, 1_100_000)
-# Raw frames need a process of their own, so many are sent for each start.
+# Raw frames need their own process, so a document has many.
 MAX_FRAMES = 24
 # Further connections of a document.
 MAX_CONNECTIONS = 3
@@ -57,7 +57,7 @@ _ANSWERS: tuple[Json, ...] = (
 
 
 def frame_document(choose: Chooser, *, by_websocket: bool = False) -> Json:
-    """Return a document: a thread, raw frames with valid requests in between, a plain turn.
+    """Return a scenario: a thread, raw frames with valid requests in between, a plain turn.
 
     Over a WebSocket a frame with invalid UTF-8 ends its connection (RFC 6455, 8.1), so such frames,
     and messages in pieces, are sent on further connections. Some documents have none, for servers
@@ -77,7 +77,7 @@ def frame_document(choose: Chooser, *, by_websocket: bool = False) -> Json:
 
 
 def _connection_steps(choose: Chooser, name: str) -> list[Json]:
-    """Return the steps of a further WebSocket connection, and a request on the first one."""
+    """Return the steps of a further WebSocket connection, then a request on the first one."""
     form = choose.pick((_invalid_utf8, _message_in_pieces, _unfinished_message))
     frames = form(choose)
     raw = [frames + b"\n"] if isinstance(frames, bytes) else frames
@@ -86,7 +86,7 @@ def _connection_steps(choose: Chooser, name: str) -> list[Json]:
 
 
 def _message_in_pieces(choose: Chooser) -> list[bytes]:
-    """Return a request in fragments: bytes without a line end are not the end of a message."""
+    """Return the fragments of a request: bytes without a line end do not end a message."""
     request = _request(choose, params={"cursor": choose.pick(("𝄞", "a" * 70_000, ""))})
     size = choose.pick((1, 7, 30_000))
     cut = [request[at : at + size] for at in range(0, min(len(request), 20 * size), size)]
@@ -119,7 +119,7 @@ def _raw(choose: Chooser, *, text_only: bool) -> Json:
         line = line_bytes.decode()
     except UnicodeDecodeError:
         return {"hex": (line_bytes + b"\n").hex()}
-    # As text if that is readable in the file.
+    # As text if it is readable in a file.
     return {"line": line} if line.isprintable() else {"hex": (line_bytes + b"\n").hex()}
 
 

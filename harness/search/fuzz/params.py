@@ -1,6 +1,6 @@
-"""Generated requests: every method of the judge's book, with valid, nearly valid or wrong params.
+"""Generated requests: every method of a client, with valid, nearly valid or wrong params.
 
-They are made from the book's tables and schemas, not from any server.
+They are made from the specification's tables and schemas, not from any server.
 """
 
 from copy import deepcopy
@@ -17,14 +17,15 @@ from harness.trace.nearest import unknown_name
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to send; with `patient` the turn that it starts is awaited."""
+    """A request to send; if `patient`, the turn that it starts is awaited."""
 
     method: str
     params: Any
     patient: bool = True
 
 
-# The text does not show the params of these; our choice is in the book (thread-operations.params).
+# Params that the specification does not give; our choice is the open point
+# thread-operations.params.
 _OUR_PARAMS = st.fixed_dictionaries(
     {},
     optional={
@@ -39,7 +40,7 @@ _OUR_PARAMS = st.fixed_dictionaries(
 
 
 def valid_params(book: Book, method: str) -> st.SearchStrategy[Any]:
-    """Return params that the book allows; if it shows none, our own choice."""
+    """Return a strategy for valid params; if the specification gives none, for our own choice."""
     row = book.method(method)
     if row is None or row.params is None:
         return _OUR_PARAMS
@@ -70,29 +71,29 @@ def _spoil(draw: st.DrawFn, sound: st.SearchStrategy[Any]) -> Any:
 
 
 def methods(book: Book) -> list[str]:
-    """Return the requests of a client; core ones more often, since they start turns."""
+    """Return the requests of a client; core ones several times, since they start turns."""
     every = [row.method for row in book.methods if row.direction == "client-to-server"]
     return every + 3 * [row.method for row in book.methods if row.capability == "core"]
 
 
 def check_method(book: Book, name: str) -> None:
-    """Raise `UsageError` unless it is "" or a request of a client."""
+    """Raise `UsageError` unless `name` is "" or a request of a client."""
     known_methods = sorted(set(methods(book)))
     if name and name not in known_methods:
         raise UsageError(f"--method: {unknown_name('request', name, known_methods)}")
 
 
 def nearly_valid_params(book: Book, method: str) -> st.SearchStrategy[Any]:
-    """Return valid params with one defect: a member missing, mistyped, nested, or added."""
+    """Return a strategy for valid params with one defect: missing, mistyped, nested or added."""
     return _spoil(valid_params(book, method))
 
 
 def requests(book: Book, only: str = "") -> st.SearchStrategy[Request]:
-    """Return requests of any method, or of one: valid, nearly valid, or nonsense."""
+    """Return a strategy for requests, of `only` if given: valid, nearly valid, or nonsense."""
 
     def of(method: str) -> st.SearchStrategy[Request]:
         sound, near = valid_params(book, method), nearly_valid_params(book, method)
-        # Not `one_of`, which would count each kind of nonsense.
+        # Not `one_of`, which would choose among the kinds of nonsense, too.
         kinds = [sound, sound, sound, near, near, NONSENSE]
         params = st.sampled_from(range(len(kinds))).flatmap(kinds.__getitem__)
         return st.builds(Request, st.just(method), params, st.booleans())

@@ -1,4 +1,4 @@
-"""Reactions of a server to generated documents: a search that sees no new ones can end early."""
+"""Reactions of a server to generated documents; a search without new ones can end early."""
 
 from collections.abc import Iterator
 
@@ -8,15 +8,15 @@ from harness.search.fuzz.sessions.play import Played
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind as FrameKind
 
-# Documents in a row without a new reaction at which the rest of the time is better spent otherwise.
-# A document of raw frames is quicker, and shows less of a server.
+# Documents in a row without a new reaction, after which other kinds get the time. Raw frames are
+# quicker, and show less of a server.
 MAX_DRY_DOCUMENTS: dict[Kind, int] = {"inputs": 10, "frames": 25, "sessions": 10**9}
 # A reaction: how a method was answered, a notification, a verdict of a rule, or a problem.
 Reaction = tuple[str, str]
 
 
 class Reactions:
-    """The reactions seen in a search."""
+    """Reactions seen in a search of one kind."""
 
     def __init__(self, kind: Kind) -> None:
         self._max_dry = MAX_DRY_DOCUMENTS[kind]
@@ -25,18 +25,18 @@ class Reactions:
 
     @property
     def are_exhausted(self) -> bool:
-        """Return whether many documents in a row brought nothing new."""
+        """Return whether too many documents in a row brought no new reaction."""
         return self._dry_documents >= self._max_dry
 
     def note(self, played: Played) -> None:
-        """Note the reactions of a play."""
+        """Add the reactions of a play."""
         before = len(self._seen)
         self._seen.update(reactions_of(played))
         self._dry_documents = 0 if len(self._seen) > before else self._dry_documents + 1
 
 
 def reactions_of(played: Played) -> Iterator[Reaction]:
-    """Yield the reactions of the server in a play."""
+    """Yield the reactions of the server in a play, with repetitions."""
     exchanges = Correlation()
     for frame in played.run.trace.frames:
         request = exchanges.feed(frame)

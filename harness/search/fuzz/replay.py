@@ -1,4 +1,4 @@
-"""Replay of a failure: fixed, still failing, or flaky."""
+"""Replay of a stored failure: fixed, still failing, or flaky."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ REPLAYS = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case to play again. `cause` must not show; "" stands for any problem."""
+    """A case to replay. `cause` is the problem that must be gone; "" means any problem."""
 
     name: str
     loaded: Loaded
@@ -33,7 +33,7 @@ class Case:
 
 @dataclass(slots=True)
 class ReplayResult:
-    """The results of all plays: `problems` has a line for each, "" if nothing was wrong."""
+    """Results of all plays: `problems` has a line for each, "" for a play without the problem."""
 
     name: str
     cause: str
@@ -49,7 +49,10 @@ class ReplayResult:
 
 
 def case_of(word: str, store: Path, config: Config) -> Case:
-    """Return a failure by its id in the store, or a scenario's file. Raises `UsageError`."""
+    """Return the case of a failure's id in the store, or of a scenario file.
+
+    Raises `UsageError` if there is none, or the scenario has a mistake.
+    """
     path = Path(word)
     if not word.endswith(SCENARIO):
         path = store / f"{word}{SCENARIO}"
@@ -72,16 +75,19 @@ def case_of(word: str, store: Path, config: Config) -> Case:
 
 
 def replay(config: Config, case: Case, interruption: Interruption) -> ReplayResult:
-    """Play it, each time on a new process. Raises `SetupFailed` if the server is unusable."""
+    """Play a case several times, each on a new process; a signal ends it early.
+
+    Raises `SetupFailed` if the server is unusable.
+    """
     result = ReplayResult(case.name, case.cause)
     gone: SetupFailed | None = None
     with interruption.defer_signals(), open_search_bench(config, "replay") as (portal, bench):
-        # Raised within the block, it would come out as a group of errors.
+        # An exception raised within the block would be wrapped in an exception group.
         try:
             while len(result.problems) < REPLAYS:
                 portal.call(bench.servers.retire_all)
                 document = cast("dict[str, Any]", case.loaded.document.value)
-                # The extra checks apply only to sessions, which send nothing invalid.
+                # The extra checks are for causes of sessions, which send nothing invalid.
                 looks = case.cause.startswith("fuzz.")
                 once = partial(play_loaded, bench, config, case.loaded, document, looks=looks)
                 played = interruption.wait(portal.start_task_soon(once))
@@ -99,10 +105,10 @@ def replay(config: Config, case: Case, interruption: Interruption) -> ReplayResu
 
 
 def problem_in(played: Played, cause: str) -> str:
-    """Return the problem of a play in a line: that of the cause, or without one any MUST."""
+    """Return a play's problem on one line: that of the cause, without a cause any MUST; else ""."""
     for problem in played.problems:
         if problem.habit and not played.unmet:
-            continue  # The server may choose; the document demands its usual choice.
+            continue  # Legal: the server chose otherwise than the document expects.
         if problem.cause == cause or (not cause and problem.level is Level.MUST):
             return problem.text
     return played.unmet if not cause else ""

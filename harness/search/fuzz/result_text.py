@@ -1,4 +1,4 @@
-"""The result of the fuzzers, in words and as JSON."""
+"""Reports of a fuzz run, for people and as JSON."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,12 @@ from harness.search.fuzz.run import FuzzResult
 from harness.search.fuzz.sessions.search import SessionCampaign
 from harness.search.fuzz.store import TRACE, Failure, Store
 
-# Lines of a case that are printed; the rest is in its file.
+# Lines of a case to print; the rest is in its file.
 _MAX_CASE_LINES = 40
 
 
 def lines(result: FuzzResult, store: Store, target: Sequence[str]) -> Iterator[str]:
-    """Yield the story: what was played, what could not be done, each failure, the verdict.
+    """Yield the lines of the report: searches, fixed failures, notes, failures, the verdict.
 
     `target` are the options that name the server.
     """
@@ -82,7 +82,7 @@ def replay_command(failure: Failure, store: Store, target: Sequence[str]) -> str
 
 
 def plain(result: FuzzResult, store: Store, target: Sequence[str]) -> dict[str, Any]:
-    """Return the same as JSON; the members are described in docs/fuzzing.md."""
+    """Return the report as a JSON object; docs/fuzzing.md describes its members."""
     return {
         "verdict": result.verdict,
         "seed": result.bounds.seed,

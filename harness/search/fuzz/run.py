@@ -1,4 +1,4 @@
-"""A run of the fuzzers: known failures first, then each kind of case within its share."""
+"""A run of the fuzzers: stored failures first, then each kind of case within its share."""
 
 import shlex
 import time
@@ -17,16 +17,16 @@ from harness.search.fuzz.sessions.play import load_document
 from harness.search.fuzz.sessions.search import FoundFailure, SessionCampaign
 from harness.search.fuzz.store import Failure, Store, failure_of
 
-# The time bound if only the number of cases is bounded.
+# Seconds of a search if only the number of cases is bounded.
 ENDLESS_SECONDS = 10.0**8
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The extent of a search: seconds for all kinds, or cases of each kind, or both.
+    """Bounds of a search: seconds for all kinds, or cases of each kind, or both.
 
-    Without seconds the same seed plays the same cases. `method` limits inputs, "" for all. With
-    `may_end_early` another search uses the time that this one leaves.
+    Without seconds the same seed plays the same cases. `method` limits inputs to one method, "" for
+    all. With `may_end_early` a kind without new reactions ends early.
     """
 
     kinds: Sequence[Kind]
@@ -41,8 +41,8 @@ class Bounds:
 class FuzzResult:
     """The result of a run: its failures, and the `known_ids` that were in the store before.
 
-    `fixed_ids` are in the store but did not show any more; `unkept_ids` could not be stored;
-    `notes` say what could not be done.
+    `fixed_ids` are in the store but no longer fail; `unkept_ids` could not be stored; `notes` are
+    for people; `broke_off` is whether the server became unusable, or no case was played.
     """
 
     bounds: Bounds
@@ -62,7 +62,7 @@ class FuzzResult:
 
     @property
     def red(self) -> bool:
-        """Return whether something is wrong with the server."""
+        """Return whether a failure was found, or the run broke off."""
         return bool(self.failures) or self.broke_off
 
     @property
@@ -75,7 +75,7 @@ class FuzzResult:
 def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruption) -> FuzzResult:
     """Search until the bounds or a signal. Raises `SetupFailed` if the server was never usable.
 
-    Failures are stored at once.
+    Failures are stored as soon as they are found.
     """
     result = FuzzResult(bounds)
     began = time.monotonic()
@@ -87,7 +87,7 @@ def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruptio
         if bounds.seconds is not None:
             rest = max(0.0, bounds.seconds - (time.monotonic() - began))
             seconds = rest * SHARES[kind] / sum(SHARES[other] for other in kinds_left)
-        # Sessions, which come last, use the time that the others leave.
+        # Sessions, which come last, use the time that the other kinds leave.
         may_end_early = cases is None and (bounds.may_end_early or "sessions" in kinds_left)
         try:
             _search(
@@ -158,7 +158,7 @@ def _keep(
     try:
         result.failures.append(store.keep(kind, found_failure, target, server))
     except OSError as error:
-        # The search goes on: its failures are still reported.
+        # The search continues; a failure that is not stored is still reported.
         identity = failure_id(kind, found_failure.cause, found_failure.document)
         result.unkept_ids.add(identity)
         result.notes.append(f"the store {store.folder} cannot keep {identity}: {error.strerror}")
@@ -168,7 +168,7 @@ def _keep(
 def _replay_known(
     config: Config, store: Store, result: FuzzResult, interruption: Interruption
 ) -> Causes:
-    """Replay the stored failures; return the causes that still show, to be ignored."""
+    """Replay the stored failures into `result`; return the causes that still fail, to ignore."""
     causes = Causes()
     for failure in store.failures():
         if isinstance(failure, str):

@@ -1,4 +1,4 @@
-"""Shrinking of generated params: members and elements left out, values made simpler.
+"""Shrinking of generated params: members and elements removed, values made simpler.
 
 Only requests that accept any answer are changed; others are the point of their session.
 """
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, cast
 from harness.protocol.values import obj
 from harness.search.fuzz.sessions.turns import Json
 
-# Marks a request's body as `deliberate` if its params are invalid by the book.
+# Returns a request's body, marked `deliberate` if its params are invalid.
 Mark = Callable[[Json], Json]
 Path = tuple[str | int, ...]
-# Deeper values are mostly more of the same; a nest of them is unwrapped from outside.
+# Deeper values are not shrunk by themselves; nested ones are unwrapped from outside.
 _MAX_DEPTH = 3
 _MAX_TEXT_LENGTH = 24
 _DROPPED = object()
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 def shrinkable_places(document: Json) -> list[Place]:
-    """Return the values that can be shrunk, each with every way to do it, the best one last."""
+    """Return each way to shrink a value in params; the best way comes last for each value."""
     found_places: list[Place] = []
     for number, step in enumerate(document["client"]):
         body = obj(obj(step).get("request"))
@@ -40,7 +40,7 @@ def shrinkable_places(document: Json) -> list[Place]:
 
 
 def shrink_params(document: Json, index: int, mark: Mark) -> Json | None:
-    """Return a copy in which one of the places is smaller.
+    """Return a copy with the `index`-th of `shrinkable_places` applied.
 
     None if a valid request would become invalid: that would be another failure.
     """
@@ -62,7 +62,7 @@ def shrink_params(document: Json, index: int, mark: Mark) -> Json | None:
 
 
 def _smaller_values(value: Any) -> Iterator[Any]:
-    """Yield simpler values of the same type, or the only value in a nest; the simplest one last."""
+    """Yield simpler values of the same type, or the only value within; the simplest comes last."""
     if isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
         yield value[: len(value) // 2]
         yield value[:1]

@@ -1,7 +1,7 @@
-"""The store of failures: a folder with the scenario, the problem, and the trace of each.
+"""Store of failures: a folder with the scenario, the problem, and the trace of each.
 
-`ID.scenario.yaml` is ready to be committed and played; `ID.json` has the problem; `ID.jsonl` is
-the trace. Files are replaced atomically, so that a run that is killed leaves no partial file.
+`ID.scenario.yaml` is ready to be committed and played; `ID.json` has the problem; `ID.jsonl` is the
+trace. Files are replaced atomically, so that a killed run leaves no partial file.
 """
 
 import contextlib
@@ -26,9 +26,9 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failure in the store. `flaky` if it did not show each time.
+    """One stored failure; `flaky` if not every play failed.
 
-    `server` is the command of the server that had it. It and `occasion` are "" in the files of
+    `server` is the command of the server that had it. `server` and `occasion` are "" in files of
     earlier versions.
     """
 
@@ -44,19 +44,19 @@ class Failure:
 
 
 class Store:
-    """The failures in one folder. Made by `open_store`."""
+    """Failures in one folder. Made by `open_store`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def scenario(self, identity: str) -> Path:
-        """Return the playable file of a failure."""
+        """Return the path of a failure's playable file."""
         return self.folder / f"{identity}{SCENARIO}"
 
     def keep(
         self, kind: Kind, found_failure: FoundFailure, target: str, server: str = ""
     ) -> Failure:
-        """Write a failure. Raises `OSError`, leaving only complete files."""
+        """Store a failure and return it. Raises `OSError`, leaving only complete files."""
         failure = failure_of(kind, found_failure, target, server)
         identity = failure.id
         origin = f"Found by harness fuzz ({kind}): {found_failure.cause}"
@@ -74,13 +74,13 @@ class Store:
         return failure
 
     def drop(self, identity: str) -> None:
-        """Remove a failure that is replaced by another; ignore files that cannot be removed."""
+        """Remove a failure; files that cannot be removed are ignored."""
         for name in (f"{identity}{ABOUT}", f"{identity}{TRACE}", self.scenario(identity).name):
             with contextlib.suppress(OSError):
                 (self.folder / name).unlink(missing_ok=True)
 
     def failures(self) -> Iterator[Failure | str]:
-        """Yield all failures in the order of their ids; for an unreadable file, the reason."""
+        """Yield all failures in the order of their ids; for an unreadable file, a message."""
         for path in sorted(self.folder.glob(f"*{ABOUT}")):
             yield read_failure(path)
 
@@ -105,7 +105,7 @@ class Store:
 
 
 def failure_of(kind: Kind, failure: FoundFailure, target: str, server: str) -> Failure:
-    """Convert a found failure to its stored form; `target` is as options name it."""
+    """Return the stored form of a failure; `target` is the value of `--target`."""
     return Failure(
         failure_id(kind, failure.cause, failure.document),
         kind,
@@ -120,7 +120,7 @@ def failure_of(kind: Kind, failure: FoundFailure, target: str, server: str) -> F
 
 
 def read_failure(path: Path) -> Failure | str:
-    """Return the failure of an `ID.json`, or the reason why it is not one."""
+    """Return the failure in an `ID.json`, or a message if it is not a valid one."""
     try:
         plain: Any = json.loads(path.read_text("utf-8"))
         if plain.pop("format") != _FORMAT:

@@ -1,4 +1,4 @@
-"""Generated JSON: nonsense, and values that match a schema of the judge's book."""
+"""Generated JSON: nonsense, and values that match a schema of the specification."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -17,7 +17,7 @@ _STANDS_FOR = {
     "cwd": FOLDER,
 }
 
-# A text too long for hypothesis to print is a placeholder too.
+# A placeholder for a text too long for hypothesis to print.
 HUGE, HUGE_TEXT = "{huge}", "a" * 300_000
 LONG = "a" * 5_000
 TEXTS = st.one_of(
@@ -32,7 +32,7 @@ _SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS)
 
 
 def fill_placeholders(value: Any, replacements: Mapping[str, str]) -> Any:
-    """Return a copy with all placeholders replaced."""
+    """Return a copy in which texts that equal a placeholder are replaced."""
     if isinstance(value, str):
         return replacements.get(value, value)
     if isinstance(value, dict):
@@ -56,13 +56,13 @@ NONSENSE = st.one_of(
     st.just(HUGE),
     st.lists(_SCALARS, max_size=2),
     st.dictionaries(st.text(max_size=5), _SCALARS, max_size=2),
-    # Objects within arrays: twice as deep. Parsers stop at 128 or later; the text has no limit.
+    # Objects within arrays, so twice as deep. Parsers stop at 128 or later; no limit is specified.
     st.sampled_from([3, 30, 60]).map(_nest),
 )
 
 
 def valid_values(schemas: SchemaBook, reference: str) -> st.SearchStrategy[Any]:
-    """Return values that the schema allows."""
+    """Return a strategy for values that the schema allows."""
     node, file = schemas.place(reference)
 
     @st.composite
@@ -132,9 +132,9 @@ def _draw_members(
 
 
 def _holds(condition: Json, result: Json) -> bool:
-    """Return whether the condition of a conditional schema holds.
+    """Return whether the `if` of a conditional schema holds for the members so far.
 
-    The conditions of the book compare members with constants.
+    Such conditions in our schemas compare members with constants.
     """
     constants = cast(Json, condition.get("properties", {}))
     return all(name in result for name in condition.get("required", [])) and all(

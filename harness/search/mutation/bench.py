@@ -1,4 +1,4 @@
-"""A bench with one fault at a time at work between the server and the client."""
+"""A bench that inserts one fault at a time between the server and the client."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ from harness.trace.marks import MarkBody
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Mark
 
-# Silence after which messages held back by a fault go on. What it waits for comes, if at all, with
-# the rest of a scripted answer.
+# Seconds of silence after which a fault passes on messages that it held back. The message that it
+# waits for comes, if at all, with the rest of a scripted answer.
 QUIET_SECONDS = 0.3
 
 
@@ -34,7 +34,7 @@ class FaultAtWork:
     """A fault at work in one scenario, and its effects.
 
     `before` is the number of violations of the rule in the scenario without the fault; `is_noticed`
-    is set once the rule has more.
+    is set once the rule has more. `changes` and `awaited` are words for people.
     """
 
     fault: Fault
@@ -47,7 +47,7 @@ class FaultAtWork:
     is_noticed: bool = False
 
     def tell(self, event: FaultActed | FaultGaveUp) -> None:
-        """Note what the fault changed, or waited for without success."""
+        """Record the changes of the fault, or the message that it waited for in vain."""
         if isinstance(event, FaultActed):
             self.changes += event.words
         elif event.missing:
@@ -62,7 +62,7 @@ class FaultyBench(Bench):
     async def _play(
         self, loaded: Loaded, *, bounds: Bounds | None = None, ending: Bounds | None = None
     ) -> Run:
-        """Play a scenario; only that of the fault with it, not the sanity turn or others."""
+        """Play a scenario; only the one of `at_work` has the fault, not sanity turns or others."""
         work = self.at_work
         if work is None or loaded.id != work.scenario:
             return await super()._play(loaded, bounds=bounds, ending=ending)
@@ -86,13 +86,13 @@ class FaultInsertion:
         self._active = True
 
     async def put(self, bench: FaultyBench) -> None:
-        """Insert it between the client and the running server, and later servers."""
+        """Insert the fault into the connections of the running server and of later ones."""
         bench.servers.wrap_transport = self._wrap_transport
         for transport in _faulty(bench):
             await transport.exchange(self._live())
 
     async def remove(self, bench: FaultyBench) -> None:
-        """Remove it; the connections go on without it."""
+        """Remove the fault; the connections continue without it."""
         self._active = False
         for transport in _faulty(bench):
             await transport.exchange(None)
@@ -113,7 +113,7 @@ def _faulty(bench: FaultyBench) -> list[FaultyTransport]:
 
 
 class _Watch:
-    """Judges a running conversation by the rule of the fault alone."""
+    """Judge of a running conversation with only the fault's rule."""
 
     def __init__(self, book: Book, recorder: Recorder, work: FaultAtWork) -> None:
         self._work = work
@@ -127,7 +127,7 @@ class _Watch:
     async def until_noticed(
         self, play: Callable[[], Awaitable[StepFailure | None]]
     ) -> StepFailure | None:
-        """Play until the rule notices the fault."""
+        """Play until the rule notices the fault; None if it did, else the result of `play`."""
         with self._scope:
             return await play()
         return None
@@ -150,7 +150,7 @@ class _Watch:
 
 
 def violation_count(rows: Sequence[Row]) -> int:
-    """Return the number of violations."""
+    """Return the number of violations and errors, not counting a crash of the rule."""
     return sum(
         row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.subject != CRASH_SUBJECT
         for row in rows

@@ -1,6 +1,6 @@
 """A mutation run: scenarios without faults, which show where faults can act, then each fault.
 
-The first of two rounds plays the scenarios that are known to give the faults a place (occasions).
+The first of two rounds plays scenarios in which the faults are known to have a place (occasions).
 The second tries the faults that were not killed in all other scenarios.
 """
 
@@ -21,13 +21,13 @@ from harness.search.mutation.plan import Place, Plan, put_into_traces
 from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
 from harness.search.mutation.workers import WorkerLost, WorkerProcess, worker_process
 
-# The scenarios of a fault by its id, the best one first.
+# Fault id -> ids of scenarios in which it can act, the best one first.
 Occasions = Mapping[str, Sequence[str]]
 
 
 @cache
 def known_occasions() -> Occasions:
-    """Return the table as it ships."""
+    """Return the shipped table of occasions."""
     text = Path(__file__).with_name("occasions.yaml").read_text("utf-8")
     table: dict[str, list[str]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return table
@@ -36,7 +36,7 @@ def known_occasions() -> Occasions:
 def choose_first_scenarios(
     faults: Iterable[str], scenarios: Sequence[str], occasions: Occasions
 ) -> list[str]:
-    """Return few of the scenarios, in order, with a place for each fault of the table."""
+    """Return a few of the scenarios, in order, that give each fault of the table a place."""
     available = set(scenarios)
     places = {
         fault: [scenario for scenario in occasions.get(fault, ()) if scenario in available]
@@ -49,7 +49,7 @@ def choose_first_scenarios(
 def covering_scenarios(
     places: Mapping[str, Collection[str]], seconds: Mapping[str, float] | None = None
 ) -> set[str]:
-    """Choose scenarios that cover each fault, preferring those that cover most per second.
+    """Return scenarios that cover each fault, preferring those that cover most per second.
 
     `seconds` is the duration of each scenario; without it all take the same.
     """
@@ -70,7 +70,7 @@ def covering_scenarios(
     return chosen
 
 
-# Workers that end in a row before they have done one job.
+# Workers in a row that may be lost at their first job.
 MAX_LOST_WORKERS = 3
 
 Job = dict[str, Any]
@@ -80,7 +80,7 @@ Say = Callable[[FaultResult], None]
 
 @dataclass(slots=True)
 class Campaign:
-    """The state of a campaign. `first_message` is sent to each worker at its start.
+    """State of a mutation run. `first_message` is sent to each worker at its start.
 
     `everywhere`: faults that the known scenarios do not kill are tried in all others too.
     """
@@ -104,7 +104,7 @@ class Campaign:
         self.plan = Plan(self.faults)
 
     async def run(self) -> None:
-        """Play everything. Results are in `score`, also if this is cancelled."""
+        """Play all rounds. Results are in `score`, also if this is cancelled."""
         began = time.monotonic()
         first_scenarios = choose_first_scenarios(self.faults, self.scenarios, self.occasions)
         try:
@@ -148,7 +148,7 @@ class Campaign:
         planned: anyio.Event,
         faults: deque[Job],
     ) -> None:
-        """Run one worker: its share of the clean run, then, when all are done, of the faults."""
+        """Run one worker: its share of the clean plays, and when all are done, of the faults."""
         await self._do_jobs(number, clean, self._note_clean, _lost_clean)
         all_clean()
         await planned.wait()
@@ -161,7 +161,7 @@ class Campaign:
         note: Callable[[Job, dict[str, Any]], None],
         lost: Callable[[Job, str], None],
     ) -> None:
-        """Do jobs until none is left; one at which a worker is lost is not tried again.
+        """Do jobs until none is left; a job at which a worker is lost is not repeated.
 
         Raises `WorkerLost` if several workers in a row are lost at their first job.
         """
@@ -181,7 +181,7 @@ class Campaign:
         note: Callable[[Job, dict[str, Any]], None],
         lost: Callable[[Job, str], None],
     ) -> tuple[int, str]:
-        """Return the number of jobs that a worker did, and why it was lost ("" if it was not)."""
+        """Return the number of jobs that a worker did, and why it was lost, "" if it was not."""
         jobs_done = 0
         while jobs:
             job = jobs.popleft()
@@ -205,7 +205,7 @@ class Campaign:
         fault = self.faults[job["fault"]]
         attempts = [Attempt.read(attempt) for attempt in answer["attempts"]]
         if decide_outcome(attempts) is Outcome.NOT_APPLIED:
-            # It waits for something that the client does only later, so it blocks a live play.
+            # The fault waits for a later action of the client, so it blocks a live play.
             attempts.append(_stored_attempt(fault, self._untried_places(fault)[0]))
         self._finish_fault(fault, attempts)
 
@@ -217,7 +217,7 @@ class Campaign:
         self._finish_fault(self.faults[job["fault"]], [attempt])
 
     def _finish_fault(self, fault: Fault, attempts: Sequence[Attempt]) -> None:
-        """Record attempts at a fault; it stays open if it survived and another round follows."""
+        """Record attempts at a fault; it stays open if it is not killed and a round follows."""
         tried = [*self._attempts[fault.id], *attempts]
         outcome = decide_outcome(tried)
         self._attempts[fault.id] = tried
@@ -250,7 +250,7 @@ class Campaign:
     def _live_jobs(self) -> list[Job]:
         """Return jobs for the faults to be played live, and finish the others.
 
-        Faults for stored traces were already tried on those of the clean run.
+        Faults for stored traces were already tried on those of the clean plays.
         """
         jobs: list[Job] = []
         for fault in list(self._open_faults.values()):

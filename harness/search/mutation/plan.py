@@ -1,4 +1,4 @@
-"""Places where each fault can act, found by putting it into the traces of a clean run."""
+"""Places where each fault can act, found by inserting it into the traces of clean plays."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,9 +14,9 @@ from harness.trace.frame import Direction
 from harness.trace.surfaces import SESSION, surface_of
 from harness.trace.trace import Trace
 
-# Scenarios in which a fault is played live until one kills it.
+# Maximum scenarios in which a fault is played live, until one kills it.
 MAX_PLAYS = 4
-# Scenarios to try in which the rule misses the fault on the stored trace.
+# Maximum scenarios to try if the rule misses the fault in all stored traces.
 MAX_MISSED_SCENARIOS = 6
 
 
@@ -24,7 +24,8 @@ MAX_MISSED_SCENARIOS = 6
 class Place:
     """A scenario in which a fault can act, and the outcome on its clean trace.
 
-    `by_client`: the fault changes the client's messages, so no server can cause it.
+    `seconds` is the duration of the clean play. `by_client`: the fault changes the client's
+    messages, so no server can cause it.
     """
 
     scenario: str
@@ -45,7 +46,7 @@ class Place:
 
 @dataclass(slots=True)
 class Plan:
-    """Known places of each fault."""
+    """Known places of each fault, keyed by fault id."""
 
     faults: Mapping[str, Fault]
     places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))
@@ -70,7 +71,7 @@ class Plan:
             self.places[fault].append(place)
 
     def killed_in(self, fault: Fault) -> list[str]:
-        """Return the scenarios in whose traces the rule finds it, the quickest first."""
+        """Return the scenarios in whose traces the rule finds the fault, the quickest first."""
         places = [place for place in self.places[fault.id] if place.outcome is Outcome.KILLED]
         return [place.scenario for place in sorted(places, key=lambda place: place.seconds)]
 
@@ -85,10 +86,10 @@ class Plan:
 
 
 def put_into_traces(fault: Fault) -> bool:
-    """Return whether a fault is put into the trace of a clean play, and not played live.
+    """Return whether a fault is inserted into the trace of a clean play, not played live.
 
-    Some need the whole trace, marks or files. On other surfaces than the session nobody reacts to
-    the program's output: its trace with a fault is what a faulty program would have left.
+    Some need the whole trace, marks or files. On surfaces other than the session no client reacts
+    to the program's output: its trace with a fault is what a faulty program would have left.
     """
     of_session = all_rules()[fault.rule].surface == SESSION
     return isinstance(fault.change, StoredOnly) or not of_session
@@ -101,7 +102,7 @@ def places_on(
     known_rules: Collection[str],
     seconds: float,
 ) -> list[tuple[str, Place]]:
-    """Return the faults that can act in this trace's scenario, and the rule's verdict on each."""
+    """Return the ids of the faults that can act in this trace, each with its place and outcome."""
     name = trace.header.scenario
     by_id = {fault.id: fault for fault in faults}
     found_places: list[tuple[str, Place]] = []

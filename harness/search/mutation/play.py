@@ -1,4 +1,4 @@
-"""One fault, played live in one scenario after the other until the rule notices it."""
+"""One fault, played live in a scenario until the rule notices it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from harness.search.mutation.plan import Place
 from harness.search.mutation.result import Attempt
 from harness.trace.store import save
 
-# A step may take this many times as long as the whole scenario without the fault, plus a margin: a
-# message that a fault removed never comes.
+# Bound of a step: a multiple of the clean scenario's duration plus a margin, since a message that a
+# fault removed never comes.
 STEP_FACTOR, STEP_MARGIN_SECONDS = 2.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A fault and where it is played.
+    """A fault and the places to play it.
 
     `is_known`: the target is known to break the rule. `before` is how often each scenario breaks it
     without the fault.
@@ -37,7 +37,7 @@ class Job:
 
 
 def bounds_for(bounds: Bounds, seconds: float) -> Bounds:
-    """Return the bounds of a play with a fault; `seconds` is its duration without it."""
+    """Return the bounds of a play with a fault; `seconds` is its duration without the fault."""
     step = min(bounds.step, STEP_FACTOR * seconds + STEP_MARGIN_SECONDS)
     scenario = min(bounds.scenario, 2 * step + STEP_FACTOR * seconds)
     return bounds.model_copy(update={"step": step, "scenario": scenario})
@@ -46,7 +46,10 @@ def bounds_for(bounds: Bounds, seconds: float) -> Bounds:
 async def attempt_fault(
     bench: FaultyBench, job: Job, place: Place, loaded: Loaded, traces: Path
 ) -> Attempt:
-    """Play one scenario with the fault at work. Raises `SetupFailed` as the bench does."""
+    """Play one scenario with the fault, and store the trace in `traces` unless it is killed.
+
+    Raises `SetupFailed` if the server cannot be used at all.
+    """
     rule = all_rules()[job.fault.rule]
     bounds = bounds_for(bench.bounds, place.seconds)
     work = FaultAtWork(job.fault, rule, loaded.id, bounds, job.before.get(loaded.id, 0))
@@ -85,7 +88,7 @@ def _outcome(work: FaultAtWork, rows: Sequence[Row], *, is_known: bool) -> Outco
 
 
 def _why(work: FaultAtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
-    """Return why the rule did not find the fault, as far as the play shows it."""
+    """Return the reason why the rule did not find the fault, as far as the play shows it."""
     if outcome is Outcome.NOT_APPLIED:
         missing = f"it waited for {work.awaited}" if work.awaited else "it found no place"
         return f"nothing was changed: {missing}{_end_words(run)}"
@@ -99,7 +102,7 @@ def _why(work: FaultAtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> 
 
 
 def _end_words(run: Run) -> str:
-    """Return words about the end of the play, if it differs from the scenario."""
+    """Return words about a play that ended differently from the scenario, else ""."""
     if run.has_died:
         return "; the server ended"
     if run.unmet is not None:

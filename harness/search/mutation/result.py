@@ -1,4 +1,4 @@
-"""The result of each fault, and the score."""
+"""Results of a mutation run: attempts, faults, and the score."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ FORMAT = 1
 class Attempt:
     """One fault in one scenario.
 
-    `changed` are the changes of the messages in words, `why` is why the rule found nothing; both
-    may be empty. `live`: the fault was at work while the scenario was played; else it was put into
+    `changed` are the changes of messages in words, `why` is why the rule found nothing; both may be
+    empty. `live`: the fault was at work while the scenario was played; else it was inserted into
     the trace of a clean play.
     """
 
@@ -43,9 +43,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
-    """The result of one fault: the last attempt, if any, decided it.
+    """The result of one fault.
 
-    `places` are scenarios in whose clean traces the rule finds it, the quickest first.
+    `why` is set if there was no attempt. `places` are scenarios in whose clean traces the rule
+    finds the fault, the quickest first.
     """
 
     fault: str
@@ -58,7 +59,7 @@ class FaultResult:
 
     @property
     def live(self) -> bool:
-        """Return whether the deciding attempt was played live."""
+        """Return whether the last attempt was played live."""
         return bool(self.attempts) and self.attempts[-1].live
 
 
@@ -84,12 +85,12 @@ class Score:
         return self.count(Outcome.KILLED) / counted if counted else None
 
     def of(self, outcome: Outcome) -> list[FaultResult]:
-        """Return the faults with this outcome, in order of their ids."""
+        """Return the results with this outcome, in order of the fault ids."""
         results = [result for result in self.results if result.outcome is outcome]
         return sorted(results, key=lambda result: result.fault)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the score as JSON, for `--json`."""
+        """Return the score as a JSON object, for `--json`."""
         return {
             "format": FORMAT,
             "target": self.target,
@@ -106,9 +107,9 @@ class Score:
 
 
 def decide_outcome(attempts: Sequence[Attempt]) -> Outcome:
-    """Return the outcome of several attempts at one fault: one that kills it decides.
+    """Return the outcome of several attempts at one fault: KILLED if any attempt killed it.
 
-    A fault that the rule missed somewhere is SURVIVED, although it was MASKED elsewhere.
+    A fault that the rule missed in one attempt is SURVIVED, although it was MASKED in others.
     """
     outcomes = {attempt.outcome for attempt in attempts}
     for outcome in (Outcome.KILLED, Outcome.SURVIVED, Outcome.MASKED):

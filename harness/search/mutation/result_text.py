@@ -1,16 +1,16 @@
-"""The text of a mutation run: what survived and why, and the score."""
+"""Report of a mutation run: the faults that survived and why, and the score."""
 
 from collections.abc import Iterator
 
 from harness.faults.mutation import Outcome
 from harness.search.mutation.result import Attempt, FaultResult, Score
 
-# Changes of a fault that are named.
+# Changes of a fault that are listed.
 _MAX_PLACES_NAMED = 3
 
 
 def lines(score: Score) -> Iterator[str]:
-    """Yield the survivors with their stories, the unapplied and masked faults, and the score."""
+    """Yield the lines on survivors, on faults not applied and masked ones, and the score."""
     for outcome in (Outcome.SURVIVED, Outcome.NOT_APPLIED):
         for result in score.of(outcome):
             yield from story(result)
@@ -32,7 +32,7 @@ def lines(score: Score) -> Iterator[str]:
 
 
 def story(result: FaultResult) -> Iterator[str]:
-    """Yield the story of a fault that was not found: its rule, its reason, each attempt."""
+    """Yield the lines on a fault that was not found: its rule, its reason, each attempt."""
     yield f"{result.outcome} {result.fault}: {result.rule} should tell that {result.reason}"
     if result.why:
         yield f"  {result.why}"

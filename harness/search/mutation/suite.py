@@ -1,4 +1,4 @@
-"""The scenarios of a mutation run: the bundled ones, on each surface; and its folder."""
+"""Scenarios of a mutation run (the bundled ones, on each surface), and its folder."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def scenarios_of(config: Config) -> dict[str, Loaded]:
 
 
 def base_of(config: Config) -> Path:
-    """Create the folder of a mutation run, which does not replace traces of other runs."""
+    """Create and return the folder of mutation runs, which keeps traces of other runs intact."""
     base = config.base / "mutation"
     base.mkdir(exist_ok=True)
     return base

@@ -1,4 +1,4 @@
-"""A worker of a mutation run, a process of its own: jobs come in as lines of JSON, results go out.
+"""Worker process of a mutation run: jobs come in as lines of JSON, results go out.
 
 The first line has the options of `configure`, the faults to try and the worker's name. Then each
 line is a job: `{"clean": ID}` plays a scenario without faults and returns where faults can act;
@@ -38,7 +38,7 @@ Answer = dict[str, Any]
 
 
 class Worker:
-    """Does one job after the other on its own bench."""
+    """Worker that does one job after the other on its own bench."""
 
     def __init__(
         self, config: Config, faults: Mapping[str, Fault], name: str, interruption: Interruption
@@ -54,7 +54,7 @@ class Worker:
         self._stack = ExitStack()
 
     def do(self, job: Mapping[str, Any]) -> Answer:
-        """Do one job. Raises `Interrupted` at a signal."""
+        """Do one job and return its answer. Raises `Interrupted` at a signal."""
         if "clean" in job:
             return self.play_clean(str(job["clean"]))
         places = [Place.read(place) for place in job["places"]]
@@ -92,14 +92,14 @@ class Worker:
         return load(path, renamer=renamer, classify_of=classify_of)
 
     def play_live(self, job: Job) -> list[Attempt]:
-        """Play a fault where it can act, until one play kills it."""
+        """Play a fault where it can act, until one play kills it; return all attempts."""
         return list(self._attempts(job))
 
     def _attempts(self, job: Job) -> Iterator[Attempt]:
         for place in job.places:
             result = self._attempt(job, place)
             if result is None:
-                # The bench may not survive a fault, possibly the previous one: try again.
+                # A fault, possibly the previous one, may have broken the bench: try again.
                 result = self._attempt(job, place)
             if result is None:
                 reason = "the play broke off twice, on a new server too"
@@ -109,7 +109,7 @@ class Worker:
                 return
 
     def _attempt(self, job: Job, place: Place) -> Attempt | None:
-        """Play it; None if the bench broke, which is then discarded."""
+        """Play a fault in one place; None if the bench broke, which is then discarded."""
         loaded = self._loaded[place.scenario]
         try:
             portal, bench = self._open_live()
@@ -146,7 +146,7 @@ class Worker:
             session.close()
 
     def close(self) -> None:
-        """End the servers and the model."""
+        """End all servers and models."""
         self._end_clean()
         self._end_live()
 
@@ -157,7 +157,7 @@ class Worker:
 
 
 def main() -> None:
-    """Read jobs from standard input until its end; answer each with one line."""
+    """Do the jobs of standard input until its end; answer each with one line."""
     settings = json.loads(sys.stdin.readline())
     lacks = [Lack(**lack) for lack in settings["lacks"]]
     config = configure(**settings["configure"], lacks=lacks)

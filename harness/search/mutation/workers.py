@@ -21,16 +21,16 @@ from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.process_tree import NO_ANSWER
 from harness.errors import HarnessError
 
-# Far more than an answer needs, which has a few lines for each fault.
+# Far more than an answer needs.
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
-# A job that takes longer is given up. The plays in it have bounds of their own.
+# Bound of a job; the plays in it have bounds of their own.
 MAX_JOB_SECONDS = 90.0
-# Time for a worker to end what it started.
+# Seconds for a worker to end its processes.
 END_SECONDS = 10.0
 
 
 class WorkerLost(HarnessError):
-    """A worker ended, or did not answer in time."""
+    """Error: a worker ended, or did not answer in time."""
 
 
 class WorkerProcess:
@@ -43,7 +43,7 @@ class WorkerProcess:
         self._answers = BufferedByteReceiveStream(process.stdout)
 
     async def tell(self, message: Mapping[str, Any]) -> None:
-        """Write one line. Raises `WorkerLost`."""
+        """Send a message as one line. Raises `WorkerLost` if the worker has ended."""
         if self.process.stdin is None:
             raise RuntimeError("a worker without its input")
         try:
@@ -52,7 +52,7 @@ class WorkerProcess:
             raise WorkerLost("the worker ended") from error
 
     async def ask(self, job: Mapping[str, Any], bound: float = MAX_JOB_SECONDS) -> dict[str, Any]:
-        """Send a job, and wait for its answer. Raises `WorkerLost`."""
+        """Send a job and return its answer. Raises `WorkerLost` without one after `bound` s."""
         await self.tell(job)
         try:
             with anyio.fail_after(bound):
@@ -66,8 +66,11 @@ class WorkerProcess:
 
 @asynccontextmanager
 async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProcess]:
-    """Start a worker and send it this first line."""
-    # A session of its own: Ctrl-C of a terminal is for the controller alone.
+    """Start a worker and send it its first message; kill it at the end of the block.
+
+    Raises `WorkerLost` if it ends at once.
+    """
+    # In a session of its own, so that Ctrl-C in a terminal reaches only the controller.
     command = [sys.executable, "-P", "-m", "harness.search.mutation.worker"]
     ignore_lost_input()
     process = await anyio.open_process(
@@ -87,10 +90,10 @@ async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProce
 
 
 async def _end(process: Process) -> None:
-    """Let the worker end what it started; then kill what is left."""
+    """Let the worker end its processes; then kill those that are left."""
     family = _family(process.pid)
     if process.stdin is not None:
-        # A waiting worker sees this; one at work sees only the signal.
+        # A waiting worker notices the end of its input, a busy one only the signal.
         with suppress(OSError, anyio.BrokenResourceError):
             await process.stdin.aclose()
     with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Whole sessions, generated: threads, turns, approvals, faults of the model, in any order.
+"""Generated sessions: threads, turns, approvals, faults of the model, in any order.
 
 A case is a scenario document: the plain value of a `*.scenario.yaml` file, so that replaying,
 shrinking and storing it need nothing else. Modules: `turns` (the model's side of a turn), `plan`

@@ -1,6 +1,6 @@
-"""The actions of a generated session, and their effects on its plan.
+"""Actions of a generated session, and their effects on its plan.
 
-Requests that a server may refuse are sent with `expect: any`.
+Requests that a server may reject are sent with `expect: any`.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCo
 
 
 def start_turn(session: Session, thread: PlannedThread) -> None:
-    """Start a turn, mostly on a thread that is ready for one."""
+    """Start a turn, in most cases on a thread that is ready for one."""
     plan, choose = session.plan, session.choose
     if thread.running_turn is not None and choose.chance(15):
         start_doubtful_turn(session, thread)
@@ -40,7 +40,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
 
 
 def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> PlannedTurn:
-    """Start a turn with this script on a ready thread."""
+    """Start a turn with this script on a ready thread, and return it."""
     plan, alias = session.plan, f"{script.nonce}{thread.alias}"
     policy = {"approvalPolicy": thread.policy}
     body = {"as": alias, "params": policy if thread.lost_settings else None}
@@ -58,7 +58,7 @@ def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> Pla
 
 
 def wait_for_it(session: Session, thread: PlannedThread, turn: PlannedTurn) -> None:
-    """Wait until the turn asks a question or holds, if it certainly will."""
+    """Wait until the turn sends a request or holds at a gate, if it certainly will."""
     plan = session.plan
     if thread.doubtful:
         return
@@ -70,33 +70,33 @@ def wait_for_it(session: Session, thread: PlannedThread, turn: PlannedTurn) -> N
 
 
 def _holds_first(turn: PlannedTurn) -> bool:
-    """Return whether the model certainly holds before anything else happens."""
+    """Return whether the turn certainly holds at a gate of the model first."""
     if not turn.gates or turn.asks or turn.script.faulty:
         return False
     return not turn.gates[0].startswith("pipe")
 
 
 def start_doubtful_turn(session: Session, thread: PlannedThread) -> None:
-    """Start a turn that may be refused."""
+    """Start a turn that the server may reject."""
     params = {"threadId": thread.reference, "input": [_extra_input(session, thread)]}
     session.plan.add_request("turn/start", params=params, on=session.connection())
     thread.doubtful = True
 
 
 def _extra_input(session: Session, thread: PlannedThread) -> Json:
-    """Return the input of a turn that may be refused, and script one message for it."""
+    """Return the input of a turn that may be rejected, and script one message for it."""
     nonce = session.plan.next_nonce()
     thread.script.append(session.writer.plain_turn(nonce))
     return {"type": "text", "text": f"also {nonce}"}
 
 
 def settle(session: Session, thread: PlannedThread) -> None:
-    """Wait for the running turn."""
+    """Add a wait for the end of the running turn."""
     session.plan.settle(thread)
 
 
 def open_gate(session: Session, thread: PlannedThread) -> None:
-    """Open the next gate of the model, or of a command."""
+    """Open the next gate of the running turn."""
     if thread.running_turn is not None:
         session.plan.open_gates(thread.running_turn, 1)
 
@@ -113,7 +113,7 @@ def steer(session: Session, thread: PlannedThread) -> None:
 
 
 def _one_of_the_turns(session: Session, thread: PlannedThread) -> PlannedTurn:
-    """Choose a turn, mostly the last one."""
+    """Choose a turn, in most cases the last one."""
     choose = session.choose
     return choose.pick(thread.turns[::-1]) if choose.chance(20) else thread.turns[-1]
 
@@ -128,7 +128,7 @@ def interrupt(session: Session, thread: PlannedThread) -> None:
 
 
 def answer(session: Session, thread: PlannedThread) -> None:
-    """Answer the next question: validly, twice, or with an unknown decision."""
+    """Answer the next server request: validly, twice, or with an unknown decision."""
     turn, plan, choose = thread.running_turn, session.plan, session.choose
     if turn is None or thread.doubtful:
         return
@@ -155,7 +155,7 @@ def answer(session: Session, thread: PlannedThread) -> None:
 
 
 def answer_all(session: Session, thread: PlannedThread) -> None:
-    """Answer all questions that come before the model, or a command, holds."""
+    """Answer all server requests that come before the next gate."""
     turn = thread.running_turn
     while turn is not None and turn.asks_now and not thread.doubtful:
         answer(session, thread)
@@ -189,7 +189,7 @@ def resume(session: Session, thread: PlannedThread) -> None:
 
 
 def fork(session: Session, thread: PlannedThread) -> None:
-    """Fork a thread, if there is room for one more."""
+    """Fork a thread; it joins the session if there is room for one more."""
     plan, on = session.plan, session.connection()
     if len(plan.threads) > MAX_THREADS or not session.choose.chance(70):
         plan.add_request("thread/fork", params={"threadId": thread.reference}, on=on)
@@ -230,7 +230,7 @@ def unsubscribe(session: Session, thread: PlannedThread) -> None:
 
 
 def name_thread(session: Session, thread: PlannedThread) -> None:
-    """Set a new name."""
+    """Give the thread a new name."""
     name = f"name-{session.plan.next_number():03d}"
     thread.names.append(name)
     params = {"threadId": thread.reference, "name": name}
@@ -238,7 +238,7 @@ def name_thread(session: Session, thread: PlannedThread) -> None:
 
 
 def rollback(session: Session, thread: PlannedThread) -> None:
-    """Roll back the last turns, mostly of an idle thread that was read before."""
+    """Roll back the last turns, in most cases of an idle thread that was read before."""
     plan, choose = session.plan, session.choose
     if choose.chance(85):
         plan.settle(thread)
@@ -254,7 +254,7 @@ def rollback(session: Session, thread: PlannedThread) -> None:
 
 
 def compact(session: Session, thread: PlannedThread) -> None:
-    """Compact the history, and wait for its item."""
+    """Compact the history, and wait for the compaction's item."""
     plan = session.plan
     plan.settle(thread)
     if not thread.ready:
@@ -271,7 +271,7 @@ def compact(session: Session, thread: PlannedThread) -> None:
 
 
 def overlap(session: Session, thread: PlannedThread) -> None:
-    """Send two requests, the second before the first is answered."""
+    """Send a pair of requests, the second before the first is answered."""
     plan, choose = session.plan, session.choose
     if choose.chance(60):
         plan.settle(thread)

@@ -1,4 +1,4 @@
-"""Chains of actions that users do in a row, and that chance alone seldom draws."""
+"""Chains of actions that users do in a row but random choice seldom draws."""
 
 from harness.search.fuzz.sessions.actions import (
     ACTIONS,
@@ -20,7 +20,7 @@ from harness.search.fuzz.sessions.turns import Json
 
 
 def steer_then_end(session: Session, thread: PlannedThread) -> None:
-    """Steer the running turn; then answer its question, or interrupt it and start another."""
+    """Steer the running turn; then answer its request, or interrupt it and start another."""
     steer(session, thread)
     turn = thread.running_turn
     if turn is not None and turn.asks and not thread.doubtful and session.choose.chance(50):
@@ -32,7 +32,7 @@ def steer_then_end(session: Session, thread: PlannedThread) -> None:
 
 
 def approve_then_interrupt(session: Session, thread: PlannedThread) -> None:
-    """Answer a question, and interrupt its turn before its work is done or right after."""
+    """Answer a server request, and interrupt its turn before the work is done or right after."""
     answer(session, thread)
     turn = thread.running_turn
     if turn is None or thread.doubtful:
@@ -45,7 +45,7 @@ def approve_then_interrupt(session: Session, thread: PlannedThread) -> None:
 
 
 def interrupt_then_ask(session: Session, thread: PlannedThread) -> None:
-    """Interrupt the running turn, and repeat a command that was accepted for the session."""
+    """Interrupt the running turn, and repeat a command that was approved for the session."""
     interrupt(session, thread)
     session.plan.settle(thread)
     ask_again(session, thread)
@@ -58,7 +58,7 @@ def compact_then_rollback(session: Session, thread: PlannedThread) -> None:
 
 
 def resume_twice(session: Session, thread: PlannedThread) -> None:
-    """Resume a followed thread once or twice more, and unsubscribe from it once."""
+    """Resume a subscribed thread once or twice more, and unsubscribe from it once."""
     on, params = thread.home, {"threadId": thread.reference}
     for _ in range(session.choose.pick((1, 2))):
         session.plan.add_request("thread/resume", params=params, on=on)
@@ -68,7 +68,7 @@ def resume_twice(session: Session, thread: PlannedThread) -> None:
 
 
 def reconnect(session: Session, thread: PlannedThread) -> None:
-    """Reconnect the second client, mostly in a turn that it followed from its beginning."""
+    """Reconnect the second client, in most cases during a turn that it has followed."""
     plan = session.plan
     if "b" not in plan.connections:
         return
@@ -98,7 +98,7 @@ def _follows(thread: PlannedThread) -> bool:
     return thread.is_followed and not thread.is_archived
 
 
-# The names list the actions that a chain requires, separated by "+".
+# A name lists the actions that its chain requires, separated by "+".
 CHAINS = (
     Action("steer+interrupt", 8, steer_then_end, _is_running),
     Action("approvals+interrupt", 10, approve_then_interrupt, _asks),
@@ -112,12 +112,12 @@ CHAINS = (
 def draw_session(
     chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS
 ) -> DrawnSession:
-    """Draw one session."""
+    """Return one drawn session; without `offers` the server is assumed to offer everything."""
     return Session(chooser, (*ACTIONS, *CHAINS), offers, begin, ask_again).draw(length)
 
 
 def generate_document(
     chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS
 ) -> Json:
-    """Generate one scenario document."""
+    """Return one generated scenario document."""
     return draw_session(chooser, offers, length).document()

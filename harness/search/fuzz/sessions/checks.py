@@ -1,9 +1,9 @@
 """Checks beyond the rules, possible because a generated session is known in detail.
 
 They compare turns with those shown before, and outputs with the nonce of their command, and expect
-that an idle thread takes a turn. Only what follows from the text is a problem: a completed turn is
-still shown later unless a rollback can have dropped it, and output belongs to the command that
-printed it. Nothing is concluded from overlapping requests.
+that an idle thread takes a turn. Only what follows from the specification is a problem: a completed
+turn is still shown later unless a rollback can have dropped it, and output belongs to the command
+that printed it. Nothing is concluded from overlapping requests.
 """
 
 import re
@@ -24,16 +24,16 @@ _MOVING_METHODS = (NAME, "thread/archive", "thread/unarchive")
 ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
 _DROPPING_METHODS = (ROLLBACK, COMPACT)
 _SHOWING_METHODS = ("thread/read", "thread/resume", "thread/fork", ROLLBACK)
-# After these a thread still certainly takes a turn.
+# Requests after which a thread certainly takes another turn.
 _HARMLESS_METHODS = ("thread/start", "turn/start", "turn/steer", "turn/interrupt", "thread/read")
-# The path of the user's text in the turns of an answer.
+# Path of the user's text in an answer with turns.
 _USER_TEXT_PATH = "thread.turns.*.items.*.content.*.text"
 _NONCE = re.compile(r"q\d\dn\d\d\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A missing output of an item, or of a model call, by the step that answered it."""
+    """An output that is missing from an item, or from the model call of a thread's step `index`."""
 
     nonce: str
     thread: str | None = None
@@ -44,8 +44,8 @@ class Output:
 class Observation:
     """A problem: its cause (`fuzz.…`), words, step number (0 for none), expected values (`where`).
 
-    With `habit` it is the server's choice where the text leaves it open: a problem only if the same
-    server chose otherwise before, and a step can expect that.
+    With `habit` it is the server's choice at an open point: a problem only if the same server chose
+    otherwise before, and a step can expect that.
     """
 
     cause: str
@@ -67,11 +67,11 @@ class ShownTurn:
 
 @dataclass(slots=True)
 class _Thread:
-    """The state of a thread; `last_turns` are those shown last, None for unknown.
+    """State of a thread; `last_turns` are those shown last, None if unknown.
 
     `own_connections` are those on which it was started. `is_stored`: one of its turns has ended;
-    before that a server need not list it. `open` are the requests under way, and `overlapped` those
-    that overlapped with one that drops turns, so that their order is unknown.
+    before that a server need not list it. `open` are the requests in progress, and `overlapped`
+    those that overlapped with one that drops turns, so that their order is unknown.
     """
 
     last_turns: list[ShownTurn] | None = None
@@ -86,19 +86,19 @@ class _Thread:
 
 
 def find_observations(run: Run) -> Iterator[Observation]:
-    """Yield every problem of a run."""
+    """Yield every problem and every habit in a run."""
     yield from _Walk(run).problems()
     yield from mixed_outputs(run)
 
 
 def step_at(run: Run, seq: int) -> int:
-    """Return the number of the step during which a message was recorded, 0 for none."""
+    """Return the number of the step during which a message was recorded, 0 if none had begun."""
     begun = [mark.body.line for mark in run.trace.marks_of(StepBegins) if mark.after < seq]
     return begun[-1] if begun else 0
 
 
 class _Walk:
-    """One pass over the messages, in the order in which they were recorded."""
+    """One pass over the messages of a run, in recorded order."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -158,7 +158,7 @@ class _Walk:
         method, granted = request.method or "", answer.kind is Kind.RESPONSE
         thread_id = text(dig(request.params, "threadId"))
         if method == "thread/start" and granted:
-            # A thread need not be known on other connections.
+            # Other connections need not know the thread.
             self._thread(text(dig(answer.result, "thread", "id"))).own_connections.add(
                 request.connection
             )
@@ -191,7 +191,7 @@ class _Walk:
         thread.overlapped.discard((request.connection, request.id))
 
     def _note_move(self, thread: _Thread, thread_id: str, request: Frame) -> None:
-        """Note a new name, or that a thread was archived or unarchived."""
+        """Record a new name, or that a thread was archived or unarchived."""
         method = request.method
         alike = [
             request
@@ -206,7 +206,7 @@ class _Walk:
             thread.is_archived = None if alike else method == "thread/archive"
 
     def _check_search(self, request: Frame, answer: Frame) -> Iterator[Observation]:
-        """Check that a search finds a thread by its name; the text does not define titles."""
+        """Check whether a search finds a thread by its name; the specification leaves that open."""
         term, archived = dig(request.params, "searchTerm"), dig(request.params, "archived") is True
         listed_ids = [text(obj(listed).get("id")) for listed in arr(dig(answer.result, "data"))]
         moving = {dig(request.params, "threadId") for request in self._requests.values()}
@@ -279,7 +279,7 @@ class _Walk:
 
 
 def shown_turns(turns: list[Any]) -> list[ShownTurn]:
-    """Return the turns of a thread object. Without items a turn may be anybody's."""
+    """Return the turns of a thread object; one without items counts as the user's."""
     shown: list[ShownTurn] = []
     for turn in map(obj, turns):
         items = [obj(item) for item in arr(turn.get("items"))]
@@ -296,13 +296,13 @@ def shown_turns(turns: list[Any]) -> list[ShownTurn]:
 
 
 def _turns_left(before: list[ShownTurn], dropped: int) -> list[ShownTurn]:
-    """Return the completed turns that a rollback must leave, whatever turns it counts."""
+    """Return the completed turns that a rollback must leave, whichever turns it counts."""
     users = [turn for turn in before if turn.by_user]
     return [turn for turn in users[: max(0, len(users) - dropped)] if turn.is_completed]
 
 
 def lost_turn(left_turns: list[ShownTurn], now: list[ShownTurn]) -> int | None:
-    """Return the index of the first missing turn, None if there is none.
+    """Return the index of the first missing turn, None if none is missing.
 
     Turns are identified by their user texts; if some have none, only their number is compared.
     """
@@ -318,9 +318,10 @@ def lost_turn(left_turns: list[ShownTurn], now: list[ShownTurn]) -> int | None:
 
 
 def counts_own_turns(before: list[ShownTurn], now: list[ShownTurn], number: int) -> bool | None:
-    """Return whether a rollback counted turns begun by the server, such as a compaction's.
+    """Return whether a rollback counted turns that the server began, such as a compaction's.
 
-    None if that does not show. The text leaves it open, but a server is consistent.
+    None if the answer does not show it. The specification leaves it open, but a server is
+    consistent.
     """
     gone = before[len(now) :]
     if before[: len(now)] != now or all(turn.by_user for turn in gone):
@@ -365,7 +366,7 @@ def _mixed_words(own: str, other: str) -> str:
 
 
 def tool_arguments(run: Run) -> dict[str, str]:
-    """Return the arguments of each tool call of the model, by its id."""
+    """Return the arguments of each tool call of the model, keyed by its id."""
     arguments: dict[str, str] = {}
     for call in run.model.calls:
         for entry in map(obj, arr(call.body.get("input"))):

@@ -8,9 +8,9 @@ T = TypeVar("T")
 
 
 class Chooser:
-    """Makes every choice with one function that returns an integer from 0 to n - 1.
+    """Choices from one function, which returns an integer from 0 to n - 1.
 
-    0 is always the plainest choice, so that shrinking numbers makes sessions plainer. `choices` are
+    0 is always the plainest choice, so that smaller numbers make plainer sessions. `choices` are
     those so far, if they are recorded.
     """
 
@@ -19,7 +19,7 @@ class Chooser:
         self.choices = choices
 
     def chance(self, percent: int) -> bool:
-        """Return True with this probability."""
+        """Return True with a probability of `percent`."""
         return self.below(100) >= 100 - percent
 
     def pick(self, values: Sequence[T]) -> T:
@@ -36,7 +36,7 @@ class Chooser:
         return values[-1][0]
 
     def pick_some(self, values: Sequence[T], percent: int) -> list[T]:
-        """Return a selection, each value with this probability."""
+        """Return a selection, each value with a probability of `percent`."""
         return [value for value in values if self.chance(percent)]
 
 

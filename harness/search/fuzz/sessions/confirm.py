@@ -1,4 +1,4 @@
-"""Following up a failing document: confirm the failure, and shrink the document."""
+"""Follow-up of a failing document: confirm the failure, and shrink the document."""
 
 import time
 from collections.abc import Callable
@@ -14,22 +14,22 @@ from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.smaller_params import Mark
 from harness.trace.marks import StepBegins
 
-# A step that times out is not a finding, only lost time.
+# Bounds of a step: a step that times out is no finding, only lost time.
 MAX_STEP_SECONDS = 2.0
 MIN_STEP_SECONDS = 0.4
-# A failure that depends on a race may need several tries.
+# Plays to confirm a failure, which may depend on a race.
 CONFIRMATIONS = 3
 MAX_SHRINK_SECONDS = 30.0
-# Also for failures found at the very end of a search.
+# Also granted to failures found at the end of a search.
 MIN_SHRINK_SECONDS = 10.0
-# Following up one cause takes at most this many times the shrinking, on a slow server too.
+# Maximum time of a follow-up, as a multiple of the time for shrinking.
 FOLLOW_UP_FACTOR = 1.5
-# Returns the sought problem of a play, None if it has none.
+# Returns the problem of a play that is followed up, None if the play does not show it.
 Shows = Callable[[Played], Problem | None]
 
 
 class Player(Protocol):
-    """Plays documents.
+    """Player of documents.
 
     `fresh` requires an unused process; `bound` limits each step, in seconds, if timeouts are of no
     interest.
@@ -37,7 +37,7 @@ class Player(Protocol):
 
     @property
     def at_once(self) -> int:
-        """Return the number of documents played side by side."""
+        """Return the number of documents that are played at once."""
         ...
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
@@ -45,13 +45,13 @@ class Player(Protocol):
         ...
 
     def play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
-        """Play several documents side by side."""
+        """Play several documents at once; return the plays in the same order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """A shrunk document with its play and problem."""
+    """A shrunk document with its play and problem; `flaky` if not every play failed."""
 
     document: Json
     result: Played
@@ -99,11 +99,11 @@ class _FollowUp:
         return small
 
     def _play_fresh(self, document: Json) -> Small | None:
-        """Play on a fresh process; None if it does not fail."""
+        """Play on a fresh process; None if the document does not fail."""
         return self._small_of(self._player.play(document, fresh=True))
 
     def _play_fresh_times(self, document: Json, number: int) -> list[Small | None]:
-        """Play several times on fresh processes, side by side."""
+        """Play `number` times on fresh processes, several at once."""
         plays = self._player.play_some([document] * number, fresh=True, bound=MAX_STEP_SECONDS)
         return [self._small_of(played) for played in plays]
 
@@ -120,9 +120,10 @@ class _FollowUp:
         )
 
     def _pin(self, small: Small) -> Small:
-        """Add waits for the questions that came, if the document still fails with them.
+        """Add waits for the server requests that came, if the document still fails with them.
 
-        If it does not, the questions of that play are tried: a step may have timed out.
+        If it does not, this is tried once more with that play's requests: a step may have timed
+        out.
         """
         played = small.result
         for _ in range(2):
@@ -136,7 +137,7 @@ class _FollowUp:
         return small
 
     def _ladder(self, first: Small, *, fresh: bool) -> list[Json]:
-        """Return the document, and each smaller failing one."""
+        """Return the document, and each smaller failing one that shrinking found."""
         bound = step_bound(first.result)
         until = min(self._end, time.monotonic() + self._seconds)
         ladder = [first.document]
@@ -161,7 +162,7 @@ class _FollowUp:
         return [*ladder, small]
 
     def _retry(self, document: Json) -> Small | None:
-        """Retry on fresh processes; None if no try fails, `flaky` if only some do."""
+        """Play again on fresh processes; None if no play fails, `flaky` if only some do."""
         tries = [self._play_fresh(document)]
         if time.monotonic() < self._end:
             tries += self._play_fresh_times(document, CONFIRMATIONS - 1)
@@ -169,7 +170,7 @@ class _FollowUp:
         return replace(hits[-1], flaky=len(hits) < len(tries)) if hits else None
 
     def _last_steady(self, ladder: list[Json]) -> Small | None:
-        """Return the smallest document that fails each time, although the last one does not."""
+        """Return the smallest document that fails each time, by bisection; None if none does."""
         low, high, steady = 0, len(ladder) - 1, None
         while high - low > 1 and time.monotonic() < self._end:
             middle = (low + high) // 2
@@ -182,12 +183,12 @@ class _FollowUp:
 
 
 def steps_begun(played: Played) -> int:
-    """Return the number of client steps that were begun."""
+    """Return the number of client steps that began."""
     return len(list(played.run.trace.marks_of(StepBegins)))
 
 
 def step_bound(played: Played) -> float:
-    """Return the bound of a step in shrinking: several times that of the longest, in seconds."""
+    """Return the seconds for a step while shrinking: several times the longest step of a play."""
     begun = [mark.at for mark in played.run.trace.marks_of(StepBegins)]
     longest = max((late - early for early, late in pairwise(begun)), default=0.0)
     return min(MAX_STEP_SECONDS, max(MIN_STEP_SECONDS, 4 * longest))

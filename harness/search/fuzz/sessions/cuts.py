@@ -1,6 +1,7 @@
-"""Edits that make a generated document smaller or plainer.
+"""Edits that make a generated document smaller or plainer; each returns a copy.
 
-A step is removed with all that refer to what it began, so that the rest is a valid scenario.
+With a step all steps are removed that refer to what it began, so that the rest is a valid scenario.
+An edit returns None if it does not apply.
 """
 
 import copy
@@ -16,7 +17,7 @@ from harness.search.fuzz import smaller_params
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.smaller_params import Mark
 
-# Identifies a turn in its texts, as `plan` writes it.
+# The nonce by which the texts of a turn identify it (`Plan.next_nonce`).
 _NONCE = re.compile(r"\bq\d\d\b")
 
 
@@ -32,7 +33,7 @@ def _method(step: Json) -> str:
 def kind_places(document: Json) -> list[list[int]]:
     """Return the indexes of the requests of each method, of each method group, and of all.
 
-    The last step is not among all: it mostly shows the failure.
+    All do not include the last step, which mostly shows the failure.
     """
     steps = document["client"]
     methods = [_method(step) for step in steps]
@@ -45,7 +46,7 @@ def kind_places(document: Json) -> list[list[int]]:
     return [*places, [index for index in alone if methods[index]]]
 
 
-# Methods of a group undo each other.
+# Groups of methods that undo each other.
 _METHOD_GROUPS = (
     frozenset({"thread/archive", "thread/unarchive"}),
     frozenset({"thread/archive", "thread/unarchive", "thread/resume"}),
@@ -54,12 +55,12 @@ _METHOD_GROUPS = (
 
 
 def without_kind(document: Json, index: int) -> Json:
-    """Remove the requests of one of the groups (`kind_places`)."""
+    """Return a copy without the `index`-th group of requests (`kind_places`)."""
     return without_steps(document, kind_places(document)[index])
 
 
 def without_earlier(document: Json, index: int) -> Json:
-    """Remove the steps before a step, except threads, forks and connections."""
+    """Return a copy without the steps before `index`, except threads, forks and connections."""
     built = ("start_thread", "connect", "disconnect")
     early = [(number, split_step(step)) for number, step in enumerate(document["client"][:index])]
     gone = [
@@ -71,7 +72,7 @@ def without_earlier(document: Json, index: int) -> Json:
 
 
 def with_one_client(document: Json) -> Json | None:
-    """Merge all clients into one."""
+    """Return a copy in which one client does all steps; None if there is only one client."""
     steps = [
         step for step in document["client"] if split_step(step)[0] not in ("connect", "disconnect")
     ]
@@ -84,7 +85,7 @@ def with_one_client(document: Json) -> Json | None:
 
 
 def without_fork(document: Json, index: int) -> Json | None:
-    """Remove a fork; its steps apply to its origin instead."""
+    """Return a copy in which the steps on a fork act on its origin; None if the step is no fork."""
     kind, body = split_step(document["client"][index])
     origin = text(obj(obj(body).get("params")).get("threadId"))[1:].split(".")[0]
     if kind != "request" or _method(document["client"][index]) != "thread/fork" or "as" not in body:
@@ -102,7 +103,7 @@ def without_fork(document: Json, index: int) -> Json | None:
 
 
 def _about_origin(value: Any, forked: str, origin: str) -> Any:
-    """Return a step that refers to the origin of a fork instead of the fork."""
+    """Return a copy of a step that refers to a fork's origin instead of the fork."""
     if isinstance(value, dict):
         return {
             name: origin
@@ -116,7 +117,10 @@ def _about_origin(value: Any, forked: str, origin: str) -> Any:
 
 
 def without_object(step_kind: str, document: Json, index: int) -> Json | None:
-    """Remove a thread, a connection, a fork or a turn, with all steps about it."""
+    """Return a copy without the thread, connection, fork or turn of a step, and steps about it.
+
+    None if the step is not of `step_kind`, or begins none of these.
+    """
     kind, body = split_step(document["client"][index])
     if kind != step_kind or not (kind == "connect" or "as" in obj(body)):
         return None
@@ -124,7 +128,10 @@ def without_object(step_kind: str, document: Json, index: int) -> Json | None:
 
 
 def with_plain_turn(document: Json, index: int) -> Json | None:
-    """Reduce a turn to one message of the model, without answers and other waits."""
+    """Return a copy in which a turn is one message of the model, without answers and waits.
+
+    None if the step starts no turn.
+    """
     kind, body = split_step(document["client"][index])
     nonces: list[str] = _NONCE.findall(text(obj(body).get("text")))
     if kind != "start_turn" or not nonces:
@@ -152,7 +159,7 @@ def with_plain_turn(document: Json, index: int) -> Json | None:
 def one_after_another(document: Json) -> Iterator[Json]:
     """Yield documents in which overlapping requests are sequential: as sent, and reversed.
 
-    A server may carry out either of two overlapping requests first.
+    A server may handle either of two overlapping requests first.
     """
     steps: list[Json] = document["client"]
     overlapping = [
@@ -172,7 +179,7 @@ def one_after_another(document: Json) -> Iterator[Json]:
 
 
 def _with_wait(step: Json) -> list[Json]:
-    """Make a request wait for its answer; drop a step that only waited for it."""
+    """Return a request that waits for its answer; [] for a step that only waited for one."""
     kind, body_value = split_step(step)
     body = obj(body_value)
     if kind == "wait" and "answer" in body:
@@ -182,7 +189,7 @@ def _with_wait(step: Json) -> list[Json]:
 
 
 def other_places(document: Json) -> list[int]:
-    """Return the indexes of steps that neither begin nor order others."""
+    """Return the indexes of steps that neither open threads or connections nor order others."""
     kinds = [split_step(step)[0] for step in document["client"]]
     return [
         index
@@ -191,7 +198,7 @@ def other_places(document: Json) -> list[int]:
     ]
 
 
-# These steps order others: they wait for something, or answer it.
+# Steps that order others: they wait for something, or answer it.
 _ORDERING_STEPS = ("wait", "answer")
 
 
@@ -205,12 +212,12 @@ def ordering_places(document: Json) -> list[int]:
 
 
 def piece_count(size: int, document: Json) -> int:
-    """Return the number of pieces with `size` steps."""
+    """Return the number of pieces of `size` steps, counting only `other_places`."""
     return -(-len(other_places(document)) // size)
 
 
 def without_piece(size: int, document: Json, index: int) -> Json:
-    """Remove one of these pieces."""
+    """Return a copy without the `index`-th piece of `size` steps and the steps that need it."""
     return without_steps(document, other_places(document)[index * size : (index + 1) * size])
 
 
@@ -225,7 +232,7 @@ def model_step_count(document: Json) -> int:
 
 
 def without_model_step(document: Json, index: int) -> Json:
-    """Remove a step of the model's side."""
+    """Return a copy without the `index`-th step of the model's side."""
     candidate = copy.deepcopy(document)
     alias, place = _model_step_places(document)[index]
     del candidate["model"][alias][place]
@@ -233,7 +240,7 @@ def without_model_step(document: Json, index: int) -> Json:
 
 
 def without_element(document: Json, index: int) -> Json:
-    """Remove a part of a reply, a delta of a message, or a parameter of a step."""
+    """Return a copy without the `index`-th of `removable_paths`."""
     candidate = copy.deepcopy(document)
     place = list(removable_paths(document))[index]
     holder: Any = candidate
@@ -244,19 +251,19 @@ def without_element(document: Json, index: int) -> Json:
 
 
 def with_smaller_params(mark: Mark, document: Json, index: int) -> Json | None:
-    """Shrink the params at one of their places (`smaller_params`)."""
+    """Return a copy with smaller params at the `index`-th place (`smaller_params`), or None."""
     candidate = smaller_params.shrink_params(document, index, mark)
     return None if candidate is None else tidy(candidate)
 
 
 def condition_places(document: Json) -> list[tuple[str, int]]:
-    """Return the places of the model steps with a condition."""
+    """Return thread alias and index of each model step with a condition."""
     model = obj(document.get("model"))
     return [place for place in _model_step_places(document) if "when" in model[place[0]][place[1]]]
 
 
 def without_conditions(document: Json, places: Sequence[tuple[str, int]]) -> Json | None:
-    """Remove the conditions of the model steps at these places."""
+    """Return a copy without the conditions of the model steps at these places; None for none."""
     if not places:
         return None
     candidate = copy.deepcopy(document)
@@ -277,7 +284,7 @@ def is_loadable(document: Json) -> bool:
 
 
 def without_steps(document: Json, left_out: Collection[int]) -> Json:
-    """Remove these steps, and all that refer to what they began."""
+    """Return a copy without these steps, and without all that refer to what they began."""
     candidate = copy.deepcopy(document)
     gone: set[str] = set()
     closed: set[str] = set()
@@ -285,7 +292,7 @@ def without_steps(document: Json, left_out: Collection[int]) -> Json:
     for index, step in enumerate(candidate["client"]):
         kind, body_value = split_step(step)
         body = obj(body_value)
-        leave = index in left_out and kind != "open"  # Only a closed gate blocks.
+        leave = index in left_out and kind != "open"  # An unopened gate blocks.
         if leave or _uses(kind, body) & gone or text(body.get("on")) in closed:
             gone |= {text(body["as"])} if "as" in body else set()
             closed |= {text(body_value)} if kind == "connect" else set()
@@ -314,7 +321,7 @@ def _uses(kind: str, body: Json) -> set[str]:
 
 
 def removable_paths(document: Json) -> Iterator[tuple[str | int, ...]]:
-    """Yield the path of each removable element of a reply, or a step."""
+    """Yield the path of each part, delta or parameter that can be removed by itself."""
     for alias, steps in obj(document.get("model")).items():
         for index, step in enumerate(arr(steps)):
             reply = arr(obj(step).get("reply"))
@@ -333,7 +340,7 @@ def removable_paths(document: Json) -> Iterator[tuple[str | int, ...]]:
 
 
 def tidy(document: Json) -> Json:
-    """Remove unused gates, scripts, files and pipes."""
+    """Return the document without unused gates, scripts, files and pipes."""
     started = {text(obj(split_step(step)[1]).get("as")) for step in document["client"]}
     turns = {nonce for step in document["client"] for nonce in _NONCE.findall(repr(step))}
     model: Json = {}
@@ -362,7 +369,7 @@ def tidy(document: Json) -> Json:
 
 
 def _is_for(step: Json, turns: set[str]) -> bool:
-    """Return whether a model step is for one of these turns, or for any."""
+    """Return whether a model step is for one of these turns, or for any turn."""
     texts = _condition_texts(step)
     return not texts or any(nonce in turns for nonce in texts)
 

@@ -1,7 +1,7 @@
 """Expectations added to a document, so that an ordinary run fails for the same cause.
 
 Rules judge every run. Problems that only the search can see are written as expectations: values of
-an answer (`where`), a granted request, contents of a model call or an item.
+an answer (`where`), a result in place of any answer, contents of a model call or an item.
 """
 
 import copy
@@ -15,7 +15,7 @@ from harness.search.fuzz.sessions.turns import Json
 
 
 def add_demands(document: Json, problem: Problem, book: Book) -> Json:
-    """Return a copy with the cause as title, and expectations for what was missing."""
+    """Return a copy with the cause as title, its needs, and expectations for missing values."""
     new_document: Json = {"title": f"Found by fuzzing: {problem.cause}"}
     needs = needed_capabilities(document, book)
     new_document |= {"needs": needs} if needs else {}
@@ -37,7 +37,7 @@ def add_demands(document: Json, problem: Problem, book: Book) -> Json:
 
 
 def _demand_answer(document: Json, problem: Problem) -> None:
-    """Expect that the request of a step is granted, and the values of its answer."""
+    """Expect a result from the problem's request, with the problem's values, in place."""
     steps = document["client"]
     if problem.step > len(steps):
         return

@@ -1,4 +1,4 @@
-"""Names of the features that the steps of a session need, as in `Offers`."""
+"""Names of the server features that steps of a session need, as in `Offers`."""
 
 from harness.play.run import Run
 from harness.protocol.values import obj, text
@@ -6,7 +6,7 @@ from harness.search.fuzz.sessions.cuts import split_step
 from harness.search.fuzz.sessions.session import FEATURES
 from harness.search.fuzz.sessions.turns import Json
 
-# An open question is asked again to a client that resumes its thread: the text does not say so.
+# A client that resumes a thread gets its open approval request again (not in the specification).
 ASKED_AGAIN = "asked-again"
 _BY_CAPABILITY = {
     "command-execution": "run",
@@ -17,7 +17,7 @@ _BY_CAPABILITY = {
 
 
 def blamed_feature(document: Json, run: Run) -> str:
-    """Return the feature to blame if a script did not end, else ""."""
+    """Return the feature to blame for a script that did not end, "" if it ended."""
     unmet = run.unmet
     if unmet is None:
         return ""
@@ -28,14 +28,15 @@ def blamed_feature(document: Json, run: Run) -> str:
 
 
 def feature_at(steps: list[Json], index: int) -> str:
-    """Return the feature of the step at an index."""
+    """Return the feature that the step at an index needs."""
     return ASKED_AGAIN if answers_repeated_question(steps, index) else feature_of(steps[index])
 
 
 def answers_repeated_question(steps: list[Json], index: int) -> bool:
-    """Return whether a step answers a question that must have been asked again.
+    """Return whether a step answers a request that the server must have sent again.
 
-    A client left while its turn ran, and this one resumed the thread after that.
+    That is so if a client left while the turn ran, and the answering one resumed the thread after
+    that.
     """
     kind, body = split_step(steps[index])
     if kind != "answer":
@@ -59,7 +60,7 @@ def answers_repeated_question(steps: list[Json], index: int) -> bool:
 
 
 def feature_of(step: Json) -> str:
-    """Return the action, or part of a turn, of a step, as in `Offers`."""
+    """Return the name of a step's feature: an action, or a part of a turn."""
     kind, body = split_step(step)
     match kind:
         case "answer":

@@ -10,18 +10,18 @@ from harness.search.fuzz.sessions.play import Played
 from harness.trace.frame import Frame
 
 Mark = tuple[str, ...]
-# Recent sessions with something new that are kept as beginnings.
+# Recent sessions with rare marks that are kept as beginnings.
 MAX_KEPT_SESSIONS = 40
-# Sessions that begin like a kept one, in percent.
+# Percentage of sessions that begin like a kept one.
 MUTATION_PERCENT = 25
 # A mark that fewer sessions reached is rare.
 MAX_RARE_COUNT = 2
 
 
 class Corpus:
-    """The choices of sessions that reached something rare, and of the next session.
+    """Choices of sessions that reached something rare, and of the next session.
 
-    The same seed gives the same choices as long as the same marks are reached; always if unguided.
+    The same seed gives the same choices as long as the same marks are reached; if unguided, always.
     """
 
     def __init__(self, seed: int, *, guided: bool = True) -> None:
@@ -32,7 +32,7 @@ class Corpus:
 
     @property
     def distinct(self) -> int:
-        """Return the number of different marks reached."""
+        """Return the number of distinct marks reached."""
         return len(self._seen)
 
     def chooser(self) -> Chooser:
@@ -51,7 +51,7 @@ class Corpus:
         return Chooser(below, choices)
 
     def note_play(self, played: Played, chooser: Chooser) -> int:
-        """Note the marks of a session with these choices; return the number of rare ones."""
+        """Count the marks of a session with these choices; return how many are rare."""
         marks = marks_of(played)
         rare = sum(self._seen[mark] < MAX_RARE_COUNT for mark in marks)
         self._seen.update(marks)
@@ -62,7 +62,7 @@ class Corpus:
 
 
 def marks_of(played: Played) -> set[Mark]:
-    """Return the rules exercised by a session, and its pairs of consecutive messages."""
+    """Return the marks of a session: its verdicts on rules, its pairs of consecutive messages."""
     rule_marks: set[Mark] = {("rule", row.rule, str(row.verdict)) for row in played.outcome.rows}
     names = [_name(frame) for frame in played.run.trace.frames]
     return rule_marks | set(pairwise(names))

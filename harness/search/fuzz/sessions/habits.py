@@ -10,14 +10,14 @@ from collections import Counter
 from harness.judge.verdict import Level
 from harness.search.fuzz.sessions.play import Played, Problem
 
-# Times that a rule has to be kept before breaking it counts.
+# Times that a rule must be kept before a violation counts.
 MIN_TIMES_KEPT = 12
-# Times that a choice has to be seen before the other one counts.
+# Times that a choice must be seen before another choice counts.
 MIN_TIMES_SEEN = 2
 
 
 class Habits:
-    """Rules that the server kept and broke in the sessions so far."""
+    """Rules that the server kept or broke, and its choices, in the sessions so far."""
 
     def __init__(self) -> None:
         self._kept: Counter[str] = Counter()
@@ -38,7 +38,7 @@ class Habits:
         return list(problems.values())
 
     def _is_unusual(self, cause: str, done: str) -> bool:
-        """Return whether the server mostly chooses otherwise."""
+        """Count a choice, and return whether the server mostly chooses otherwise."""
         if f"{cause} {done}" in self._news:
             return True  # It is being followed up.
         counts = self._done.setdefault(cause, Counter())

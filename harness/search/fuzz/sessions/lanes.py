@@ -1,4 +1,4 @@
-"""Several servers of one target side by side: sessions mostly wait, so several run at once."""
+"""Several servers of one target at once, since sessions mostly wait."""
 
 import os
 import time
@@ -15,7 +15,7 @@ from harness.play.session.servers import SetupFailed
 from harness.search.fuzz.sessions.play import Played, play
 from harness.search.fuzz.sessions.turns import Json
 
-# Two more than there are processors; each lane has a server and a model.
+# Two more than processors, within limits; each lane has a server and a model.
 MAX_LANES = max(2, min(6, (os.cpu_count() or 1) + 2))
 
 
@@ -92,7 +92,7 @@ class Lanes:
 def further_benches(
     portal: BlockingPortal, config: Config, first: Bench, worker: str
 ) -> Generator[Lanes]:
-    """Open lanes beside the first bench for the duration of the block."""
+    """Open further lanes for the length of the block; yield all lanes, with `first`."""
     with ExitStack() as stack:
         more = [
             stack.enter_context(

@@ -14,13 +14,13 @@ from harness.protocol.values import obj, text
 from harness.scenario.client_steps import MAIN_CONNECTION
 from harness.search.fuzz.sessions.turns import Json
 
-# A combination in a session: a step, and the state that its effect may depend on.
+# A combination in a session: a step, with steps and states that its effect may depend on.
 Meeting: TypeAlias = tuple[Any, ...]
 # Sessions drawn for each one that is played.
 DRAWN_PER_PLAYED = 12
-# The worth of a meeting by the number of times that it came up before.
+# Worth of a meeting, by the number of times that it came up before.
 _NOVELTY = (1.0, 0.3)
-# The fixed cost of a session in steps: a workspace, a silence, the judgement.
+# Fixed cost of a session in steps: a workspace, a silence, the judging.
 _FIXED_COST = 20
 
 
@@ -33,7 +33,7 @@ class DrawnSession:
     document: Callable[[], Json]
 
     def worth(self, meeting_counts: Counter[Meeting]) -> float:
-        """Return the worth of its rare meetings per time."""
+        """Return the worth of its rare meetings, divided by its cost."""
         news = sum(
             _NOVELTY[meeting_counts[meeting]]
             for meeting in self.meetings
@@ -45,10 +45,10 @@ class DrawnSession:
 def choose_novel(
     sessions: Sequence[DrawnSession], number: int, meeting_counts: Counter[Meeting]
 ) -> list[int]:
-    """Return the indexes of the most worthwhile sessions; `meeting_counts` is updated.
+    """Return the indexes of the most worthwhile sessions, and count their meetings.
 
-    Choosing a session never makes another worth more, so only the foremost is weighed again
-    (Minoux's lazy greedy algorithm).
+    Choosing a session never makes another worth more, so only the best remaining one is weighed
+    again (Minoux's lazy greedy algorithm).
     """
     waiting = [(-session.worth(meeting_counts), place) for place, session in enumerate(sessions)]
     heapq.heapify(waiting)
@@ -65,7 +65,7 @@ def choose_novel(
 
 
 class Meetings:
-    """The meetings of one session, noted step by step while it is planned."""
+    """Meetings of one session, recorded step by step while it is planned."""
 
     def __init__(self) -> None:
         self.found: set[Meeting] = set()
@@ -82,11 +82,11 @@ class Meetings:
         other_moments: Collection[str],
         follows: int,
     ) -> None:
-        """Note a step.
+        """Record the meetings of a step.
 
-        `thread` is the alias of its thread, "" for none, and `moment` the state of that;
-        `other_moments` are those of other threads with a turn. `follows` is the number of followers
-        of the thread, negative if the step's client is not one of them.
+        `thread` is the alias of its thread, "" for none, and `moment` that thread's state;
+        `other_moments` are those of other threads with a turn. `follows` is the number of the
+        thread's subscribers, negative if the step's client is not one of them.
         """
         if kind == "wait":
             return

@@ -1,6 +1,7 @@
 """The plan of a session while its steps are drawn, and its document.
 
-It follows the state machines of the book to know which steps make sense next; it judges nothing.
+It follows the specification's state machines to know which steps make sense next; it judges
+nothing.
 """
 
 import json
@@ -18,9 +19,9 @@ ALIASES = "tuvw"
 
 @dataclass(slots=True)
 class PlannedTurn:
-    """A turn that was started: its remaining gates and questions.
+    """A turn that was started: its remaining gates and server requests.
 
-    `met` is whether the client already waited for its next question, which comes only once.
+    `met` is whether the client already waited for the next request, which comes only once.
     """
 
     alias: str
@@ -33,16 +34,16 @@ class PlannedTurn:
 
     @property
     def asks_now(self) -> bool:
-        """Return whether its next question comes before any gate."""
+        """Return whether the next server request comes before any gate."""
         return bool(self.asks) and (self.asks_first or not self.gates)
 
     def take_question(self) -> tuple[str, str]:
-        """Remove and return the next question: its method, and its command."""
+        """Remove the next server request; return its method and its command."""
         self.asks_first = self.met = False
         return self.asks.pop(0), self.commands.pop(0)
 
     def drop_allowed_questions(self, allowed_commands: set[str]) -> None:
-        """Remove the questions about commands that no longer need approval."""
+        """Remove the requests about commands that no longer need approval."""
         pairs = list(zip(self.asks, self.commands, strict=True))
         kept_pairs = [
             (question, command) for question, command in pairs if command not in allowed_commands
@@ -56,11 +57,12 @@ class PlannedTurn:
 class PlannedThread:
     """A thread as the client sees it; `policy` is its approval policy.
 
-    `running_turn` may go on. `doubtful`: the outcome of a request is unknown, so nothing is certain
-    until it is idle again. `plain`: the model's side can no longer identify its calls, so its turns
-    say one thing. `lost_settings`: it may have lost the settings that it was started with.
-    `followers` are the connections that surely follow it, the earliest first. `commands` were asked
-    about in earlier turns, and `allowed_commands` were accepted for the session.
+    `running_turn` may have ended already. `doubtful`: the outcome of a request is unknown, so
+    nothing is certain until the thread is idle. `plain`: the model's side can no longer identify
+    its calls, so its turns are one message. `lost_settings`: it may have lost the settings that it
+    was started with. `followers` are the connections that are certainly subscribed, the earliest
+    first. `commands` needed approval in earlier turns, and `allowed_commands` were accepted for the
+    session.
     """
 
     alias: str
@@ -85,17 +87,17 @@ class PlannedThread:
 
     @property
     def reference(self) -> str:
-        """Return its id, as a step writes it."""
+        """Return the reference to its id, as a step has it."""
         return f"${self.alias}.thread.id"
 
     @property
     def is_followed(self) -> bool:
-        """Return whether some connection surely follows it."""
+        """Return whether any connection is certainly subscribed."""
         return bool(self.followers)
 
     @property
     def home(self) -> str:
-        """Return a connection that surely follows it, if any."""
+        """Return a connection that is certainly subscribed, else the first connection."""
         return self.followers[0] if self.followers else MAIN_CONNECTION
 
     @property
@@ -122,31 +124,31 @@ class PlannedThread:
         return self.is_followed and not (self.is_archived or self.doubtful or self.running_turn)
 
     def add_follower(self, connection: str) -> None:
-        """Note that a connection subscribed."""
+        """Record that a connection subscribed."""
         if connection not in self.followers:
             self.followers.append(connection)
 
     def remove_follower(self, connection: str) -> None:
-        """Note that a connection unsubscribed."""
+        """Record that a connection unsubscribed."""
         if connection in self.followers:
             self.followers.remove(connection)
             if not self.followers:
                 self.drop_followers()
 
     def drop_followers(self) -> None:
-        """Note that no connection surely follows it: the end of its turn is unknown."""
+        """Record that no connection is certainly subscribed; the end of its turn may go unseen."""
         self.followers.clear()
         self.doubtful = self.doubtful or self.running_turn is not None
         self.forget_approvals()
 
     def forget_approvals(self) -> None:
-        """Clear the recorded approvals: the thread may be unloaded, and they may no longer hold."""
+        """Clear the recorded approvals, which may no longer hold if the thread is unloaded."""
         self.commands.clear()
         self.allowed_commands.clear()
 
 
 class Plan:
-    """A session that is being planned."""
+    """The steps, threads and connections of a session that is being planned."""
 
     def __init__(self) -> None:
         self.client: list[Json] = []
@@ -157,12 +159,12 @@ class Plan:
         self._nonces = 0
 
     def next_number(self) -> int:
-        """Return the next number."""
+        """Return the next number of the session, from 1."""
         self._count += 1
         return self._count
 
     def next_nonce(self) -> str:
-        """Return a text that identifies a turn."""
+        """Return a new text that identifies a turn."""
         self._nonces += 1
         return f"q{self._nonces:02d}"
 
@@ -181,7 +183,7 @@ class Plan:
         self.client.append({kind: value})
 
     def _note(self, kind: str, body: Json) -> None:
-        """Note the meetings of a step."""
+        """Record the meetings of a step."""
         thread = self._thread_of(body)
         moments = [
             other.moment for other in self.threads if other is not thread and other.running_turn
@@ -205,25 +207,25 @@ class Plan:
         return None
 
     def add_request(self, method: str, *, expect: str = "any", **body: Any) -> None:
-        """Add a request."""
+        """Add a request; by default any answer is accepted."""
         expectation = None if expect == "result" else expect
         self.add_step("request", method=method, expect=expectation, **body)
 
     def add_thread(self, policy: str) -> PlannedThread:
-        """Add a thread with its approval policy."""
+        """Add a thread with this approval policy, and return it."""
         thread = PlannedThread(ALIASES[len(self.threads)], policy)
         self.threads.append(thread)
         return thread
 
     def question_condition(self, thread: PlannedThread, turn: PlannedTurn) -> Json:
-        """Return a condition that selects the open questions of a turn."""
+        """Return the `where` that selects the server requests of a turn."""
         condition: Json = {"turnId": f"${turn.alias}.turn.id"}
         return condition | ({"threadId": thread.reference} if len(self.threads) > 1 else {})
 
     def add_answer(
         self, thread: PlannedThread, turn: PlannedTurn, question: str, **body: Any
     ) -> None:
-        """Add an answer to a question of a turn."""
+        """Add an answer to a server request of a turn."""
         self.add_step(
             "answer",
             to=question,
@@ -233,25 +235,25 @@ class Plan:
         )
 
     def wait_for_question(self, thread: PlannedThread, turn: PlannedTurn) -> None:
-        """Add a wait for the next question of a turn, unless there is one."""
+        """Add a wait for the next server request of a turn, unless there is one already."""
         if not turn.met:
             condition = self.question_condition(thread, turn)
             self.add_step("wait", request=turn.asks[0], where=condition, on=thread.home)
         turn.met = True
 
     def open_gates(self, turn: PlannedTurn, number: int | None = None) -> None:
-        """Open the next gates of a turn, or all."""
+        """Open the next `number` gates of a turn, or all."""
         for gate in turn.gates[:number]:
             self.client.append({"open": gate})
         del turn.gates[:number]
 
     def settle(self, thread: PlannedThread) -> None:
-        """Add steps that let the running turn end, and wait for it."""
+        """Add steps that let the running turn end, and wait for its end."""
         turn = thread.running_turn
         if turn is not None:
             self.open_gates(turn)
             if turn.asks and thread.doubtful:
-                # Its questions are uncertain: do not wait for them, but end the turn.
+                # Its requests are uncertain: do not wait for them, but interrupt the turn.
                 ids = {"threadId": thread.reference, "turnId": f"${turn.alias}.turn.id"}
                 self.add_request("turn/interrupt", params=ids, on=thread.home)
             for question in turn.asks if not thread.doubtful else ():
@@ -259,12 +261,12 @@ class Plan:
             turn.asks.clear()
             turn.commands.clear()
         if thread.doubtful:
-            # The start of a turn may be notified after its answer, but before this answer.
+            # A turn/started may come after the turn's answer, but before the answer to this.
             self.add_request("thread/read", params={"threadId": thread.reference}, on=thread.home)
         if thread.doubtful:
             self.add_step("wait", idle=thread.alias, on=thread.home)
         elif turn is not None:
-            # Another connection may not know of it yet, and would find the thread idle.
+            # Another connection may not know the turn yet, and would find the thread idle.
             self.add_step("wait", turn=turn.alias, on=thread.home)
         thread.ended_turns += turn is not None
         thread.running_turn, thread.doubtful = None, False
@@ -303,5 +305,5 @@ def conditional_steps(script: Sequence[ModelTurn]) -> list[Json]:
 
 
 def question_kind(method: str) -> str:
-    """Return `command` or `file` for a server request."""
+    """Return `command` or `file` for the method of an approval request."""
     return "command" if method == COMMAND else "file"

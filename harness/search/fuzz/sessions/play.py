@@ -1,4 +1,4 @@
-"""Play and judge one generated document on a server."""
+"""Play and judgement of one generated document on a server."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -33,10 +33,9 @@ class Problem:
     """A problem of a play: its cause (a rule, or the id of a finding), and a line of text.
 
     `step` is the number of the step that shows it, 0 for none; `where` are the expected values of
-    its answer. With `habit` it is the server's choice where the text leaves one; `output` is the
-    missing output of a command or a model call. `occasion` of a broken MUST is its method with the
-    member or the clause that is broken, or the last message sent and how the server ended; "" for
-    unknown.
+    its answer. With `habit` it is the server's choice at an open point; `output` is the missing
+    output of a command or a model call. `occasion` of a broken MUST is its method with the member
+    or the clause that is broken, or the last message sent and how the server ended; "" if unknown.
     """
 
     cause: str
@@ -51,7 +50,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Played:
-    """The result of a document. `kept_rules` counts the SHOULD rules that were kept."""
+    """The play of a document. `kept_rules` counts the rows of each SHOULD rule that passed."""
 
     document: Json
     run: Run = field(repr=False)
@@ -66,7 +65,10 @@ class Played:
 
 
 def load_document(document: Json) -> Loaded:
-    """Return the document as the loader would; the line of a step is its number."""
+    """Return the document as the loader would, with the number of each step as its line.
+
+    Raises `ValueError`, `LookupError` or `TypeError` if it is no scenario.
+    """
     steps = range(len(document["client"]))
     places: dict[Loc, Place] = {("client", index): (index + 1, 1) for index in steps}
     places["client",] = (1, 1)
@@ -85,8 +87,8 @@ async def play(
     """Play and judge a document. Raises `SetupFailed` if the server cannot be used at all.
 
     `looks` adds the extra checks, for documents without invalid messages. With a `bound` for each
-    step, in seconds, a blocked script costs little and the process is reused, for the many tries
-    of shrinking.
+    step, in seconds, a blocked script costs little and the process is reused, for the many tries of
+    shrinking.
     """
     # Invalid messages do not need any capability.
     needs = {"needs": needed_capabilities(document, config.book)} if looks else {}
@@ -103,7 +105,7 @@ async def play_loaded(
     looks: bool,
     bound: float | None = None,
 ) -> Played:
-    """Do the same with a document that was read from a file."""
+    """Play and judge a loaded document, with the arguments and errors of `play`."""
     restarts = any(isinstance(step, RestartStep) for step in loaded.scenario.steps)
     if bound is None or loaded.scenario.needs_fresh_server or restarts:
         run = await bench.run(loaded)
@@ -119,7 +121,7 @@ async def play_loaded(
 
 
 def needed_capabilities(document: Json, book: Book) -> list[str]:
-    """Return the capabilities that a document uses: servers without them are not judged by it."""
+    """Return the capabilities that a document uses, sorted, without core."""
     capabilities: set[str] = set()
     for kind, body in (next(iter(step.items())) for step in document["client"]):
         if kind == "request":
@@ -143,7 +145,7 @@ _OF_PART = {"run": "command-execution", "patch": "file-change", "update_plan": "
 async def _run_hurried(bench: Bench, loaded: Loaded, bound: float) -> Run:
     bounds = bench.bounds.model_copy(update={"step": bound})
     async with bench.conversation_of(loaded) as stage:
-        # The conversation is not told of timeouts, so its end lets the process be reused.
+        # A timeout is not recorded in the conversation, so the process can be reused.
         await bench.player(loaded, stage, bounds=bounds).play()
     return stage.run
 
@@ -167,17 +169,17 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
 
 
 def _occasion_of(run: Run, row: Row) -> str:
-    """Return the method of the first message, and the member or the clause that is broken."""
+    """Return the method of the first message, and the member or clause that is broken."""
     paths = [_BRACKETS.sub("[]", place.path) for place in row.places] or list(row.clauses)
     return occasion_at(_method_of(run, row.frames), paths[0] if paths else "")
 
 
-# Indexes and odd keys differ from play to play.
+# Indexes and odd keys in paths, which differ from play to play.
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 
 
 def _method_of(run: Run, seqs: Collection[int]) -> str:
-    """Return the method of the first of these messages; of an answer, that of its request."""
+    """Return the method of the first of these messages; for an answer, that of its request."""
     exchanges = Correlation()
     for frame in run.trace.frames:
         request = exchanges.feed(frame)
@@ -194,5 +196,5 @@ def _end_of(run: Run) -> str:
 
 
 def violation_line(row: Row) -> str:
-    """Return a violation in one line."""
+    """Return a violation on one line."""
     return f"{row.rule}: {row.subject}: expected {row.expected}; actual {row.actual}"

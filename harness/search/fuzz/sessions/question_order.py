@@ -1,7 +1,7 @@
-"""The order of questions and steps in a failing play, fixed by waits in its document.
+"""Waits that fix the order of server requests and steps in a failing document.
 
-Whether a step is sent before or after a question arrives is chance, unless a step waits for the
-question.
+Whether a step is sent before or after a server request arrives is chance, unless a step waits for
+the request.
 """
 
 import math
@@ -17,14 +17,14 @@ from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import EndingBegins, StepBegins
 
-# The steps that can begin a turn and give it an alias.
+# Steps that can start a turn and give it an alias.
 TURN_STEPS = ("start_turn", "request")
 
 
 def pin_order(played: Played) -> Json:
-    """Return the document with a wait for each question that came before a step without one.
+    """Return the document with a wait for each server request that came before a step.
 
-    Questions after the last step count too, since they are refused at the end. A step that timed
+    Requests after the last step count too, since they are rejected at the end. A step that timed
     out is removed with all after it.
     """
     document, trace = played.document, played.run.trace
@@ -32,7 +32,7 @@ def pin_order(played: Played) -> Json:
     begun = [(mark.after, mark.body.line) for mark in trace.marks_of(StepBegins)]
     waits: defaultdict[int, list[Json]] = defaultdict(list)
     come: defaultdict[tuple[str, str], int] = defaultdict(int)
-    # The harness's own answers at the end are ignored.
+    # Requests answered by the harness at the end of the trace are ignored.
     ends_after = next((mark.after for mark in trace.marks_of(EndingBegins)), math.inf)
     for alias, frame in _questions(played):
         if frame.seq > ends_after:
@@ -50,7 +50,7 @@ def pin_order(played: Played) -> Json:
 
 
 def _played_steps(played: Played) -> list[Json]:
-    """Return the steps before one that timed out."""
+    """Return the steps before one that timed out, else all."""
     steps: list[Json] = played.document["client"]
     unmet = played.run.unmet
     if unmet is None or unmet.kind is not FailureKind.TIMEOUT:
@@ -60,7 +60,7 @@ def _played_steps(played: Played) -> list[Json]:
 
 
 def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
-    """Yield the questions to clients about turns that they began, with the turn's alias."""
+    """Yield the approval requests to the client that started the turn, with the turn's alias."""
     frames, turns = played.run.trace.frames, played.run.cast.turns
     exchanges = Correlation(frames)
     beginners: dict[str, str] = {}
@@ -78,14 +78,14 @@ def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
 
 
 def _is_awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> bool:
-    """Return whether one of these steps awaits or answers question `number` of a turn."""
+    """Return whether one of these steps awaits or answers the turn's request `number`."""
     answers, waits, begun = 0, False, False
     for step in steps:
         kind, body_value = split_step(step)
         body = obj(body_value)
         begun = begun or (kind in TURN_STEPS and body.get("as") == alias)
         question = text(body.get("to") if kind == "answer" else body.get("request"))
-        # Without `where` it may be a question of any turn begun so far.
+        # Without `where` it may be a request of any turn begun so far.
         turn_reference = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
         if question != method or turn_reference != f"${alias}.turn.id" or not begun:
             continue
@@ -97,7 +97,7 @@ def _is_awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> 
 
 
 def _wait(played: Played, method: str, alias: str) -> Json | None:
-    """Return a step that waits for the question; None if no step names the turn."""
+    """Return a step that waits for the server request; None if no step names the turn."""
     steps = [split_step(step) for step in played.document["client"]]
     beginnings = (body for kind, body in steps if kind in TURN_STEPS and body.get("as") == alias)
     began = next(beginnings, None)

@@ -50,13 +50,13 @@ from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind
 from harness.trace.trace import Trace
 
-# Sessions drawn before their results are learnt from.
+# Sessions drawn at once, before the results of any are used.
 SESSIONS_PER_ROUND = 24
 # The first sessions show what the server does not offer.
 SESSIONS_OF_FIRST_ROUND = 4
-# A feature that failed this often, and never worked, is considered unsupported.
+# A feature that failed this often, and never worked, counts as unsupported.
 MAX_FAILED_TRIES = 3
-# A request that was refused this often, and never granted, is not sent again.
+# A request that was rejected this often, and never granted, is not sent again.
 MAX_REFUSALS = 12
 
 
@@ -65,7 +65,7 @@ class FoundFailure:
     """A failure: the document that shows it, its cause, a line of text, its trace.
 
     `instead_of` is a longer or flaky case of the same defect that it replaces. `played_document` is
-    the document as it was played, without the needed capabilities.
+    the document as it was played, without the added needs and expectations.
     """
 
     document: Json
@@ -96,17 +96,17 @@ class SessionCampaign:
 
     @property
     def requests(self) -> int:
-        """Return the number of requests answered in the search, without shrinking."""
+        """Return the number of requests answered in the search, not counting shrinking."""
         return self.results + self.errors
 
     @property
     def only_errors(self) -> bool:
-        """Return whether most requests were refused."""
+        """Return whether most requests, of at least 20, were rejected."""
         return self.requests >= 20 and self.errors > 0.8 * self.requests
 
 
 OnFound = Callable[[FoundFailure], None]
-# A session to play: the choices that it was drawn by, and its document.
+# A session to play: the chooser with which it was drawn, and its document.
 Planned = tuple[Chooser, Json]
 
 
@@ -121,7 +121,7 @@ def search(
     known_causes: Causes | None = None,
     worker: str = "fuzz-sessions",
 ) -> SessionCampaign:
-    """Play generated sessions for `seconds`, or `cases` of them; each new cause is shrunk.
+    """Play generated sessions for `seconds`, or `cases` of them; shrink each new cause.
 
     `known_causes` and the profile's known deviations are ignored. With `cases` the same seed plays
     the same sessions. Raises `SetupFailed` if the server cannot be used at all.
@@ -143,7 +143,7 @@ def search(
 
 @contextmanager
 def open_search_bench(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench]]:
-    """Open a bench with short step bounds for the duration of the block."""
+    """Open a bench with short step bounds for the length of the block."""
     bounds = config.profile.bounds
     short = bounds.model_copy(update={"step": min(bounds.step, MAX_STEP_SECONDS)})
     profile = config.profile.model_copy(update={"bounds": short})
@@ -159,7 +159,7 @@ def open_search_bench(config: Config, worker: str) -> Generator[tuple[BlockingPo
 class Searcher:
     """A search on an open bench."""
 
-    # Sessions overlap requests: the last message sent says little about why a server ended.
+    # One, since sessions overlap requests: the last message says little about a server's end.
     max_occasions = 1
 
     def __init__(
@@ -179,7 +179,7 @@ class Searcher:
         self._lanes: Lanes | None = None
         self._interruption = interruption
         self._on_found = on_found
-        # Generated sessions reach the profile's known deviations in other scenarios.
+        # A known deviation of one scenario also shows in generated sessions.
         self._causes = Causes() if known_causes is None else known_causes
         for entry in config.entries:
             self._causes.set_aside(entry.rule)
@@ -197,7 +197,7 @@ class Searcher:
     def run(self, lanes: Lanes, seconds: float, cases: int | None) -> None:
         """Search until the time is over, or `cases` sessions were played.
 
-        Sessions are drawn in rounds and learnt from in order, so that the result does not depend on
+        Sessions are drawn in rounds and evaluated in order, so that the result does not depend on
         which of them ended first.
         """
         campaign, self._lanes = self.campaign, lanes
@@ -215,7 +215,7 @@ class Searcher:
                         began + seconds,
                         self._spoils,
                     )
-                    # While the first ones are played the server's features are still unknown.
+                    # The first sessions are not drawn ahead: the server's features are unknown.
                     offers_known = campaign.cases >= SESSIONS_PER_ROUND
                     ahead = (
                         self._draw(corpus, campaign.cases + len(some), cases)
@@ -244,7 +244,7 @@ class Searcher:
         return [(choosers[place], sessions[place].document()) for place in places]
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
-        """Play a document, on the shared process or on one of its own. Raises `Interrupted`.
+        """Play a document, on the shared process or a fresh one. Raises `Interrupted`.
 
         `bound` limits each step, in seconds, if timeouts are of no interest.
         """
@@ -258,11 +258,11 @@ class Searcher:
 
     @property
     def at_once(self) -> int:
-        """Return the number of documents played side by side."""
+        """Return the number of documents that are played at once."""
         return 1 if self._lanes is None else self._lanes.number
 
     def play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
-        """Play some documents side by side. Raises `Interrupted`."""
+        """Play several documents at once. Raises `Interrupted`."""
         if self._lanes is None:
             return [self.play(document, fresh=fresh, bound=bound) for document in documents]
         # A process on which something went wrong may keep failing.
@@ -275,8 +275,8 @@ class Searcher:
     def _shows(self, cause: str, occasion: str, played: Played) -> Problem | None:
         """Return the problem of this cause and occasion in a play, or None.
 
-        In sessions any other new problem counts too: one defect shows in many ways, and in a
-        shrunk and hurried script in other ways than before.
+        In sessions any other new problem counts too: one defect shows in many ways, and in a shrunk
+        and hurried script in other ways than before.
         """
         problems = [
             problem
@@ -293,12 +293,12 @@ class Searcher:
         return matching[0] if matching else None
 
     def _is_same_place(self, occasion: str, problem: Problem) -> bool:
-        """Return whether a session shows the same at the same place, maybe of another method."""
+        """Return whether a session shows a problem at the same place, maybe of another method."""
         place = place_of(occasion)
         return self.max_occasions == 1 and place != "" and place == place_of(problem.occasion)
 
     def _mark(self) -> Mark | None:
-        """Return the marker of requests whose params are shrunk; None to leave params alone."""
+        """Return the function that marks requests whose params are shrunk; None to keep params."""
         return None
 
     def _is_new(self, problem: Problem) -> bool:
@@ -326,7 +326,7 @@ class Searcher:
                 occasion = self._causes.follow(problem.cause, problem.occasion)
                 self._follow(played.document, problem, occasion)
                 if self.max_occasions == 1:
-                    # Other problems are most likely the same defect, or recur in another session.
+                    # Other problems most likely have the same cause, or recur in another session.
                     return True
         self._improve(played.document, problems)
         return bool(problems)
@@ -337,7 +337,7 @@ class Searcher:
         return any(problem.level is not Level.INFO for problem in new)
 
     def _count(self, played: Played) -> None:
-        """Count granted and refused requests, and note methods that were never granted."""
+        """Count granted and rejected requests; stop planning methods that are never granted."""
         exchanges = Correlation()
         for frame in played.run.trace.frames:
             request = exchanges.feed(frame)
@@ -396,7 +396,7 @@ class Searcher:
         self.campaign.unsteady = list(self._unsteady.values())
 
     def _improve(self, document: Json, problems: list[Problem]) -> None:
-        """Follow up again a flaky or long case that recurred."""
+        """Shrink again if a failure recurred whose case is flaky or long."""
         earlier = next(
             (self._poor[problem.cause] for problem in problems if problem.cause in self._poor), None
         )
@@ -409,13 +409,13 @@ class Searcher:
         self._keep_better(earlier, document, causes)
 
     def _polish(self) -> None:
-        """Follow up flaky and long cases again when the time is over."""
+        """Shrink flaky and long cases again when the time is over."""
         for failure in [failure for failure in self.campaign.failures if _is_poor(failure)]:
             if time.monotonic() < self._end + self.shrinking:
                 self._keep_better(failure, failure.played_document, {failure.cause})
 
     def _keep_better(self, earlier: FoundFailure, document: Json, causes: set[str]) -> None:
-        """Shrink a document that shows an earlier failure, and keep the better case."""
+        """Shrink a document that shows an earlier failure; replace that if the case is better."""
 
         def shows(played: Played) -> Problem | None:
             serious = self._habits.serious_problems(played)
@@ -431,12 +431,12 @@ class Searcher:
     def _make_small(
         self, document: Json, shows: Callable[[Played], Problem | None]
     ) -> Small | None:
-        # A failure at the very end has as much time as any other; a later one has less.
+        # A failure at the end of the search has as much time as any other, a later one less.
         seconds_left = max(MIN_SHRINK_SECONDS, self._end + self.shrinking - time.monotonic())
         return make_small(self, document, shows, min(self.shrinking, seconds_left), self._mark())
 
     def _add_failure(self, small: Small, instead_of: FoundFailure | None = None) -> FoundFailure:
-        """Add and report a failure, possibly in place of another."""
+        """Add and report a failure, possibly in place of an earlier one."""
         problem = small.problem
         self._causes.confirm(problem.cause, problem.occasion)
         failure = FoundFailure(

@@ -14,16 +14,16 @@ MAX_THREADS = 3
 # The policies of threads whose commands and patches need approval.
 ASKING = ("on-request", UNTRUSTED, UNTRUSTED)
 MAX_STEPS = 48
-# Each costs as much time as a session.
+# A restart costs as much time as a session.
 MAX_RESTARTS = 2
-# Most sessions are short: they are faster to play and shrink, and more ends of traces are judged.
+# Most sessions are short: faster to play and shrink, and more ends of traces are judged.
 SHORT_LENGTHS = range(6, 19)
-# Sessions that go from one situation to another, in percent.
+# Percentage of sessions that go from one situation to another.
 SITUATION_PERCENT = 70
-# Selects the threads of this session, of all that the process knows.
+# Params that select the threads of this session among all of the server.
 IN_WORKSPACE: Json = {"cwd": "{cwd}"}
 _REQUIRED_ACTIONS: Collection[str] = ("start_turn", "settle", "answer", "open", "look")
-# The action of a request, as `Offers` names it.
+# Method of a request -> its action, as `Offers` names it.
 FEATURES = {
     "thread/fork": "fork",
     "thread/compact/start": "compact",
@@ -59,7 +59,7 @@ _PAIRS = [
 
 @dataclass(slots=True)
 class Offers:
-    """Features of the server under test; those in `lacks` are not planned any more.
+    """Features of the server under test; those in `lacks` are no longer planned.
 
     They are names of actions, of parts of a turn, `approvals`, and approvals under a policy.
     """
@@ -68,13 +68,13 @@ class Offers:
 
 
 def approvals_under(policy: str) -> str:
-    """Return the name of the feature that a server asks for approval under this policy."""
+    """Return the name of the feature: the server requests approval under this policy."""
     return f"approvals under {policy}"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action on a thread: its weight, and when it makes sense."""
+    """An action on a thread: its name, its weight, and the states in which it is sensible."""
 
     name: str
     weight: int
@@ -83,7 +83,7 @@ class Action:
 
 
 class Session:
-    """Draws one session.
+    """The drawing of one session.
 
     `begins` brings its threads into a situation to act in; `ends` checks each at the end.
     """
@@ -118,7 +118,7 @@ class Session:
         self._most = chooser.pick_weighted([(1, 4), (2, 4), (MAX_THREADS, 2)])
 
     def draw(self, longest: int = MAX_STEPS) -> DrawnSession:
-        """Draw a whole session with at most `longest` steps; most are short."""
+        """Draw a whole session; once it has `longest` steps, it only ends its turns and reads."""
         long = self.choose.chance(40)
         length = longest if long else min(longest, self.choose.pick(SHORT_LENGTHS))
         if self._apart == "several" and "several" not in self.lacks:
@@ -188,16 +188,16 @@ class Session:
 
     @property
     def several_threads(self) -> bool:
-        """Return whether the model's side has to tell the threads apart."""
+        """Return whether the model's side must distinguish threads."""
         return len(self.plan.threads) > 1 or self._most > 1
 
     def choose_actor(self, thread: PlannedThread) -> None:
-        """Choose the connection that acts on a thread, mostly one that follows it."""
+        """Choose the connection that acts on a thread, mostly one that is subscribed to it."""
         choose, plan = self.choose, self.plan
         self._on = thread.home if choose.chance(60) else choose.pick(plan.connections)
 
     def connection(self) -> str:
-        """Return the acting connection."""
+        """Return the acting connection, or the first one if that is closed."""
         return self._on if self._on in self.plan.connections else MAIN_CONNECTION
 
     def any_connection(self) -> str:
@@ -205,7 +205,7 @@ class Session:
         return self.choose.pick(self.plan.connections)
 
     def _maybe_restart(self) -> bool:
-        """Restart the server in some sessions, now and then; return whether it was."""
+        """Restart the server now and then, in some sessions; return whether it was."""
         possible = self._apart == "restart" and "restart" not in self.lacks
         if not possible or self._restarts == MAX_RESTARTS or not self.choose.chance(15):
             return False
@@ -234,7 +234,7 @@ class Session:
             plan.connections.remove("b")
         on = "b" if back else MAIN_CONNECTION
         for followed_thread in followed:
-            # An open question is asked again; else the turn may end while nobody follows it.
+            # An open request is sent again; else the turn may end without a subscriber.
             asks_again = (
                 followed_thread.running_turn is not None
                 and followed_thread.running_turn.asks

@@ -2,7 +2,7 @@
 
 Steps are removed in this order: those after the failure, those long before it, threads, turns and
 connections, steps within turns, other steps, half of them at once and then fewer, steps that only
-order others, then the model's side. A function tells for several documents which still fail.
+order others, then the model's side. A function returns which of several documents still fail.
 """
 
 import copy
@@ -15,9 +15,9 @@ from harness.search.fuzz.sessions import cuts
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.smaller_params import Mark
 
-# A case with this many steps is small enough; being steady is worth more.
+# A case of this size is not shrunk where it might become flaky.
 SMALL_CASE_STEPS = 10
-# Failures in a row that are not considered chance.
+# Failures in a row that are not chance.
 STEADY_PLAYS = 3
 # Returns the failure point of each document, None if it did not fail.
 Fails = Callable[[list[Json]], list["FailurePoint | None"]]
@@ -27,7 +27,7 @@ Edit = Callable[[Json, int], Json | None]
 
 
 class FailurePoint(NamedTuple):
-    """The number of steps begun at a failure, and the step that shows it, 0 for unknown."""
+    """Number of steps begun at a failure, and number of the step that shows it, 0 if unknown."""
 
     begun_steps: int
     shows: int = 0
@@ -45,7 +45,7 @@ def shrink_document(
     """Return the smallest document found that `fails`; `stop` ends the search.
 
     `fails` gets up to `at_once` documents. `shows` is the number of the step that shows the
-    failure, 0 for unknown. With `mark` the params of requests are shrunk too.
+    failure, 0 if unknown. With `mark` the params of requests are shrunk too.
     """
     return _Shrinker(copy.deepcopy(document), fails, stop, at_once, mark).shrink(shows)
 
@@ -63,7 +63,7 @@ class _Shrinker:
         self._shows = 0
 
     def shrink(self, shows: int) -> Json:
-        """Run pass after pass until none helps."""
+        """Repeat all passes until none makes the document smaller, and return it."""
         self._try_any([cuts.tidy(self._best)])
         self._shows = shows
         self._drop_after()
@@ -106,7 +106,7 @@ class _Shrinker:
             self._try_any([cuts.without_steps(self._best, range(self._shows, end))])
 
     def _drop_before(self) -> None:
-        """Drop the steps long before: a failure mostly has its cause close by."""
+        """Drop the steps long before: the cause of a failure is mostly close to it."""
         number, hit = 0, True
         while hit and not self._stop() and number != cuts.step_count(self._best):
             number = cuts.step_count(self._best)
@@ -116,7 +116,7 @@ class _Shrinker:
     def _drop_order(self) -> None:
         """Drop waits and answers of the client, if the document then still fails each time.
 
-        They order the steps, and without one it may become flaky, so a small case keeps them.
+        They order the steps; without one the document may become flaky, so a small case keeps them.
         """
         index = len(cuts.ordering_places(self._best))
         while index and cuts.step_count(self._best) > SMALL_CASE_STEPS and not self._stop():
@@ -127,7 +127,7 @@ class _Shrinker:
             index = min(index, len(cuts.ordering_places(self._best)))
 
     def _try_steadily(self, candidate: Json) -> None:
-        """Play a candidate several times; if it fails each time, go on with it."""
+        """Play a candidate several times; if it fails each time, it becomes the best."""
         if self._stop() or not self._is_new(candidate):
             return
         plays = self._fails([candidate] * STEADY_PLAYS)
@@ -135,7 +135,7 @@ class _Shrinker:
             self._take(candidate, max(played for played in plays if played is not None))
 
     def _take(self, candidate: Json, wrong: FailurePoint) -> None:
-        """Go on with a candidate, without the steps that were not begun."""
+        """Make a candidate the best, without the steps that were not begun."""
         self._best = {**candidate, "client": candidate["client"][: wrong.begun_steps]}
         self._shows = wrong.shows
         self._tried.add(repr(self._best))
@@ -168,7 +168,7 @@ class _Shrinker:
             end = min(hit, count(self._best))
 
     def _first_failing(self, candidates: Iterator[tuple[int, Json | None]]) -> int | None:
-        """Play candidates, some at once, until one fails; return its place or None."""
+        """Play candidates, some at once; make the first failing one the best, return its place."""
         waiting = True
         while waiting and not self._stop():
             some: list[tuple[int, Json]] = []
@@ -186,7 +186,7 @@ class _Shrinker:
         return None
 
     def _is_new(self, candidate: Json) -> bool:
-        """Return whether it was not tried yet, and is a valid scenario."""
+        """Return whether the candidate was not tried before, and is a valid scenario."""
         key = repr(candidate)
         if key in self._tried or key == repr(self._best):
             return False

@@ -1,6 +1,7 @@
 """Situations in which the actions of a session are tried.
 
-Most defects show with open questions on two threads at once, where chance alone seldom leads.
+Most defects show with open approval requests on two threads at once, which random choice seldom
+reaches.
 """
 
 from harness.search.fuzz.sessions.actions import (
@@ -16,7 +17,7 @@ from harness.search.fuzz.sessions.actions import (
 from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
 from harness.search.fuzz.sessions.session import Session
 
-# The situations of a thread before an action, each with its weight.
+# Situations of a thread before an action, each with its weight.
 _SITUATIONS = [
     ("run", 7),
     ("patch", 7),
@@ -30,14 +31,14 @@ _SITUATIONS = [
     ("archived", 1),
     ("back from the archive", 1),
 ]
-# The same for a thread without approvals, with turns that stay open at a gate.
+# The same for a thread without approvals, whose turns stay open at a gate.
 _SITUATIONS_WITHOUT_QUESTIONS = [("hold", 8), ("pipe", 6), *_SITUATIONS[5:]]
-# The part of a turn that a situation needs.
+# Situation -> the part of a turn that it needs, if it is not of the same name.
 _TOOL = {"pipe": "run", "approved": "run"}
 
 
 def begin(session: Session) -> None:
-    """Bring one thread into a situation, and often another one into the same or another."""
+    """Bring one thread into a situation, and mostly another one, if there is one."""
     plan, choose = session.plan, session.choose
     if session.has_room and (len(plan.threads) == 1 or choose.chance(20)):
         session.start_thread()
@@ -54,14 +55,14 @@ def begin(session: Session) -> None:
 
 
 def ask(session: Session, thread: PlannedThread) -> None:
-    """Start a turn that asks for approval, if the thread is ready for one."""
+    """Start a turn that needs approval, if the thread is ready for one."""
     tools = [tool for tool in ("run", "patch") if tool not in session.lacks]
     if tools and thread.asks and thread.ready and not thread.plain:
         _turn(session, thread, session.choose.pick(tools))
 
 
 def ask_again(session: Session, thread: PlannedThread) -> None:
-    """Repeat a command accepted for the session, to see whether the approval still holds."""
+    """Repeat a command approved for the session, to see whether the approval still holds."""
     plan = session.plan
     allowed = [command for command in thread.commands if command in thread.allowed_commands]
     if allowed and thread.ready and not thread.plain and "run" not in session.lacks:
@@ -112,7 +113,7 @@ def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
 
 
 def _turn(session: Session, thread: PlannedThread, part: str) -> PlannedTurn:
-    """Start a turn that begins with this part, "" for one that only says something."""
+    """Start a turn that begins with this part, "" for a turn of one message; return it."""
     writer, nonce = session.writer, session.plan.next_nonce()
     if not part:
         return take_turn(session, thread, writer.plain_turn(nonce))

@@ -1,7 +1,7 @@
 """The model's side of one generated turn, as steps of a scenario.
 
 Each text, command and file has the nonce of its turn and a number, so that misplaced ones are
-recognised; a command may be repeated in a later turn.
+recognized; a command may be repeated in a later turn.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from harness.search.fuzz.sessions.chooser import Chooser
 
 Json = dict[str, Any]
 COMMAND, FILE = "item/commandExecution/requestApproval", "item/fileChange/requestApproval"
-# Parts of model calls beside their last message.
+# Parts of model calls besides the last message.
 PARTS = ("run", "patch", "plan", "reasoning", "hold", "message", "two", "pipe", "failing")
 TOOLS = ("run", "patch", "plan")
-# The policy under which a server asks about untrusted commands, and remembers the answer.
+# The policy under which untrusted commands need approval, which can be given for the session.
 UNTRUSTED = "untrusted"
 FAULTS = ("status", "overload", "disconnect", "malformed", "error-event")
 # Steps for unplanned model calls, for example after a steer.
@@ -28,7 +28,8 @@ class ModelTurn:
 
     `gates` are those at which it holds, in order, including pipes of commands; `asks` the server
     requests that it causes if everything needs approval, in order; `commands` has for each of these
-    the command that can be repeated, "" for none. `asks_first`: a question comes before all gates.
+    the command that can be repeated, "" for none. `asks_first`: a server request comes before all
+    gates.
     """
 
     nonce: str
@@ -43,7 +44,7 @@ class ModelTurn:
 
 
 class TurnWriter:
-    """Writes the model's side of turns, with the parts and faults of this session."""
+    """Generator of the model's side of turns, with the parts and faults of this session."""
 
     def __init__(self, chooser: Chooser, parts: set[str], faults: set[str]) -> None:
         self._chooser = chooser
@@ -54,7 +55,7 @@ class TurnWriter:
         self._writes = False
 
     def plain_turn(self, nonce: str) -> ModelTurn:
-        """Return a turn that says one thing."""
+        """Return a turn of one message."""
         turn = ModelTurn(nonce)
         turn.steps.append({"reply": [self._message(turn, hold=False)]})
         return self._add_spare_calls(turn)
@@ -81,7 +82,7 @@ class TurnWriter:
     def turn_with(
         self, nonce: str, part: str, *, policy: str = "never", before: Sequence[str] = ()
     ) -> ModelTurn:
-        """Return a turn that begins with this part: `run`, `patch`, `pipe`, or `hold`.
+        """Return a turn that begins with this part: `run`, `patch`, `pipe`, `hold` or `approved`.
 
         `approved` is a command after whose approval the model holds.
         """
@@ -146,7 +147,7 @@ class TurnWriter:
                 return {"run": command}
 
     def _command(self, turn: ModelTurn, name: str) -> str:
-        """Return a command that prints the name, but does not contain it as printed.
+        """Return a command that prints the name, but does not contain it in the printed form.
 
         Read-only commands may be trusted: under the policy `untrusted` all write.
         """
@@ -159,14 +160,14 @@ class TurnWriter:
         return writes if self._writes else self._chooser.pick([f"echo {printed}", writes])
 
     def _piped_command(self, turn: ModelTurn, name: str) -> str:
-        """Return a command that waits for its pipe."""
+        """Return a command that waits at a new pipe of the turn."""
         pipe = f"pipe-{name}"
         turn.pipes.append(pipe)
         turn.gates.append(pipe)
         return f"read line < {pipe}; echo {_quoted_word(name)}"
 
     def _fault(self, turn: ModelTurn) -> None:
-        """Sometimes add a failing call before the right one."""
+        """Add a failing call before the right one, in some cases."""
         if not self._faults or not self._chooser.chance(25):
             return
         turn.faulty = True
@@ -208,5 +209,5 @@ class TurnWriter:
 
 
 def _quoted_word(name: str) -> str:
-    """Return a shell word that prints the name, but differs from it."""
+    """Return a shell word that prints the name, but is not equal to it."""
     return f"{name[:3]}'{name[3:]}'"

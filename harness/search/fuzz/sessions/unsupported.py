@@ -16,7 +16,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.marks import StepBegins
 from harness.trace.trace import End, Trace
 
-# Requests that may change a thread's model and so its tools, or call the model without tools.
+# Requests that may change a thread's model and thus its tools, or call the model without tools.
 _TOOL_CHANGING_METHODS = (
     "thread/resume",
     "thread/fork",
@@ -38,9 +38,9 @@ def shown_features(trace: Trace) -> set[str]:
 def proves_missing(document: Json, run: Run) -> bool:
     """Return whether the failed step shows that the server does not support its feature.
 
-    It does not if the policy lets the server choose whether to ask, if the awaited message came or
-    could have come later, nor if a tool may have been lost on the way: some servers offer tools
-    only to the model with which a thread began.
+    It does not if the policy lets the server choose whether to request approval, if the awaited
+    message came or could have come later, or if a tool may have been lost on the way: some servers
+    offer tools only to the model with which a thread began.
     """
     unmet = run.unmet
     if unmet is None:
@@ -59,9 +59,9 @@ def proves_missing(document: Json, run: Run) -> bool:
 
 
 def unasked_policy(document: Json, run: Run) -> str:
-    """Return the policy, except `untrusted`, of a question that never came, else "".
+    """Return the policy, except `untrusted`, of an approval request that never came, else "".
 
-    Under such a policy the text lets the server choose what it asks about.
+    Under such a policy the specification lets the server choose what needs approval.
     """
     unmet, steps = run.unmet, document["client"]
     if (
@@ -81,7 +81,7 @@ def _may_change_tools(step: Json) -> bool:
 
 
 def _never_came(step: Json, trace: Trace) -> bool:
-    """Return whether the message or answer that a step awaited is not in a whole trace."""
+    """Return whether the message or answer that a step awaited is missing in the trace."""
     begun = [mark.after for mark in trace.marks_of(StepBegins)]
     since = [frame for frame in trace.frames if frame.seq > begun[-1]] if begun else []
     kind, body_value = split_step(step)
@@ -111,14 +111,14 @@ def _is_awaited(frame: Frame, body: Json) -> bool:
 
 
 def _question(step: Json) -> str:
-    """Return the server request that a step awaits, "" for none."""
+    """Return the method of the server request that a step awaits, "" for none."""
     kind, body_value = split_step(step)
     body = obj(body_value)
     return text(body.get("to") if kind == "answer" else body.get("request"))
 
 
 def policy_at(steps: Sequence[Json], index: int) -> str:
-    """Return the approval policy of the turn of a question, "" if none was named."""
+    """Return the approval policy of a step's turn, "" if none was set."""
     turn = _alias_of(obj(obj(split_step(steps[index])[1]).get("where")).get("turnId"))
     policy, thread = "", ""
     for step in reversed(steps[:index]):
