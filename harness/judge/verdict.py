@@ -22,7 +22,7 @@ class Level(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The six verdicts. KNOWN is a failure that the baseline of the target lists."""
+    """The six verdicts. KNOWN is a failure that a profile or a baseline predicts."""
 
     PASS = "PASS"
     FAIL = "FAIL"
