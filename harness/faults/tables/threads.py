@@ -71,7 +71,7 @@ def stored_turns(frame: Frame) -> list[Any]:
 
 
 def stored_turn(site: FaultSite, frame: Frame) -> tuple[int, dict[str, Any]]:
-    """Return the index and the object of the first turn in the answer that ended before."""
+    """Return the index and the object of the first turn shown that ended before the request."""
     stored = stored_turns(frame)
     place = next(stored.index(turn.id) for turn in ended_before(site, frame) if turn.id in stored)
     return place, obj(arr(dig(frame.result, "thread", "turns"))[place])
@@ -83,20 +83,20 @@ def several_turns(_: FaultSite, frame: Frame) -> bool:
 
 
 def without_a_turn(queue: FrameQueue, frame: Frame) -> None:
-    """Remove the first turn that ended before from the answer."""
+    """Remove the first turn that ended before the request from the answer."""
     place, _ = stored_turn(queue.site, frame)
     remove(*TURNS, place)(queue, frame)
 
 
 def stored_message(site: FaultSite, frame: Frame) -> int | None:
-    """Return the index of the first agentMessage in the turn that ended before, or None."""
+    """Return the index of the first agentMessage in the turn of `stored_turn`, or None."""
     _, turn = stored_turn(site, frame)
     types = [item.get("type") for item in items_of(turn)]
     return types.index("agentMessage") if "agentMessage" in types else None
 
 
 def cut_text(queue: FrameQueue, frame: Frame) -> None:
-    """Replace the text of a stored message by an ellipsis."""
+    """Replace the agent's text in the turn of `stored_turn` by an ellipsis."""
     place, _ = stored_turn(queue.site, frame)
     message = stored_message(queue.site, frame)
     if message is not None:
@@ -104,7 +104,7 @@ def cut_text(queue: FrameQueue, frame: Frame) -> None:
 
 
 def other_status(queue: FrameQueue, frame: Frame) -> None:
-    """Change the status of a stored turn."""
+    """Change the status of the turn of `stored_turn`."""
     place, turn = stored_turn(queue.site, frame)
     other = "completed" if turn.get("status") == "interrupted" else "interrupted"
     edit(*TURNS, place, "status", to=other)(queue, frame)
