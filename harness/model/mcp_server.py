@@ -97,7 +97,7 @@ class McpServers:
         request, params = obj(message), obj(obj(message).get("params"))
         method = text(request.get("method"))
         if not method:
-            return None  # An answer, though these servers send no requests, or not MCP.
+            return None  # Neither a request nor a notification; these servers expect no answers.
         is_call = method == "tools/call"
         number = self._note_request(
             server,

@@ -62,7 +62,7 @@ class Config:
     plays: PlayLimits = _ONCE
 
     def surfaces_of(self, scenario: Scenario) -> list[str]:
-        """Return the surfaces for a scenario; a session's needs the agent's command on an SDK."""
+        """Return the surfaces to play a scenario on, without SDK if it needs a missing agent."""
         no_agent = needs_agent(scenario) and not self.profile.exec.command
         without = {SDK} if no_agent else set[str]()
         return [

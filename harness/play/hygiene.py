@@ -55,7 +55,7 @@ class Hygiene:
         )
 
     def add_panic(self, scenario: str, line: str) -> None:
-        """Report a line on standard error that indicates a crash, even if the server went on."""
+        """Report a line on standard error that indicates a crash, even if the server continued."""
         message = f"in or after {scenario} the server's stderr has: {line.strip()}"
         self._add("panic", message, scenario)
 

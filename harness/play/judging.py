@@ -33,7 +33,7 @@ from harness.trace.views import Conversation, conversation_of
 
 
 def check_faults(loaded: Loaded, run: Run, rows: Sequence[Row]) -> list[Finding]:
-    """Return findings for faults that never acted, and for rules that failed unlike expected.
+    """Return findings for faults that never acted, and for unexpected verdicts of rules.
 
     A broken rule of the level MUST has to be listed in `expect`; others may be.
     """

@@ -5,9 +5,9 @@ each with a session, a server process, a home and a model of its own. A trace ha
 caller asks for the outcomes one by one, in its own order.
 
 A verdict does not depend on lanes. A scenario that failed on a lane is played again alone on the
-first lane, with every other lane idle, and only that play counts. Two kinds of failure count at
-once: a rule that was broken in two plays alone, and a timeout for a notification that no scenario
-ever got, including one that waited for it alone.
+first lane, with every other lane idle, and only that play counts. Two kinds of failure count
+immediately: a rule that was broken in two plays alone, and a timeout for a notification that no
+scenario ever got, including one that waited for it alone.
 
 The first lane plays alone until a scenario has passed, so that an unusable server is found once. A
 lane whose server cannot be started is given up: some servers have a fixed port, so that only one
@@ -36,7 +36,7 @@ USUAL_START_SECONDS: Final = 0.5
 MAX_LANES_PER_CORE: Final = 4
 TIMEOUT_FINDING: Final = "scenario.timeout"
 MAX_HELD_SECONDS: Final = 10.0
-"""Maximum time that lanes go on after the caller has asked for a failed item.
+"""Maximum time that lanes continue after the caller has asked for a failed item.
 
 More items may fail until then, and one pause serves to replay them all.
 """

@@ -18,7 +18,7 @@ MAX_WAITS_IN_VAIN = 2
 
 
 class LateMessages:
-    """Check whether a longer silence could change the verdict on a trace.
+    """Judge of whether a longer silence could change the verdict on a trace.
 
     Obligations cover what every client waits for; rules expect more, such as thread/archived, and
     the specification sets no time limit for it. A trace that breaks a rule when it is judged as if

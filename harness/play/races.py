@@ -134,7 +134,7 @@ class Race:
         return not probed or offers(need, run, conversation_of(run.trace))
 
     def _play_once(self, raced: Loaded, placement: Placement) -> tuple[Run, ScenarioOutcome, bool]:
-        """Play a placement once; return True last if reaching its position timed out."""
+        """Play a placement once; the last result is True if reaching its position timed out."""
         hygiene = self._context.hygiene
         findings_before = len(hygiene.findings)
         traits = self._traits(placement)

@@ -15,7 +15,7 @@ _QUESTIONS = {"command-approval": COMMAND_APPROVAL, "file-change-approval": FILE
 def refusal_shows_absence(loaded: Loaded, method: str) -> bool:
     """Return False if every request of this method may be answered by an error.
 
-    A server may reject the arguments; then the scenario goes on, and judges it.
+    A server may reject the arguments; then the scenario continues, and judges it.
     """
     expected = [
         step.request.expect

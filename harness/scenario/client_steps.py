@@ -204,10 +204,10 @@ class Wait(OnConnection):
     `turn`: its end; `status` lists the accepted ends. `idle`: no turn of the thread is running, and
     its last reported status is not active. `notification`, `request`: a message of the server;
     `where` maps dotted paths in its params to values; of a list of notifications the first to
-    arrive counts; with `or_silence` the script goes on without one when the server is silent about
-    turns for the profile's `settle` seconds. `answer`: the answer to a request sent with `wait:
-    false`. `message`: any message, by dotted paths in it. `gate`: a gate that the model's stream
-    reached. `model`: a call.
+    arrive counts; with `or_silence` the script continues without one when the server is silent
+    about turns for the profile's `settle` seconds. `answer`: the answer to a request sent with
+    `wait: false`. `message`: any message, by dotted paths in it. `gate`: a gate that the model's
+    stream or a command reached. `model`: a call.
     """
 
     turn: Alias | None = None

@@ -11,11 +11,11 @@ from harness.model.strict import Strict
 
 
 class Mcp(Strict):
-    """Run `agent mcp` with these words, [] for the command alone; `env` are further variables,
-    whose values must not appear in files.
+    """A run of `agent mcp` with these words, [] for the command alone.
 
-    `visit` says what the user does with a printed address: consents, denies, or does not come
-    (nobody). {mcp_url} is an MCP server that requires OAuth, {nobody_url} an unreachable one.
+    `env` are further variables, whose values must not appear in files. `visit` is the user's
+    reaction to a printed address: consents, denies, or does not open it (nobody). {mcp_url} is an
+    MCP server that requires OAuth, {nobody_url} an unreachable one.
     """
 
     words: list[str]

@@ -29,8 +29,9 @@ def is_bundled(path: Path) -> bool:
 def root_of(path: Path) -> Path:
     """Return the folder that a file's id is relative to.
 
-    For a bundled scenario that of all; for a user's own the repository, else the nearest folder
-    with a configuration of pytest or of Python, else the current folder, else the root.
+    For a bundled scenario this is the folder of all; for a user's own it is the repository, else
+    the nearest folder with a configuration of pytest or of Python, else the current folder, else
+    the root.
     """
     folder = path.resolve().parent
     if is_bundled(path):

@@ -1,6 +1,6 @@
 """Protocol names and payload checks that the loader takes as an argument.
 
-Who plays scenarios makes a lexicon from the specification; this package has none.
+Callers that play scenarios make one from the specification; this package makes none.
 """
 
 from collections.abc import Collection

@@ -311,5 +311,5 @@ def _check_copied_files(scenario: Scenario, path: Path, mistakes: Mistakes) -> N
 
 
 def fill_in_filler(document: Document, path: Path, identity: str) -> Any:
-    """Return a document's value with fillers filled in. Raises `ScenarioError` for a wrong one."""
+    """Return a document's value, fillers replaced. Raises `ScenarioError` for an invalid filler."""
     return Filling(document, path, identity).filled_value()

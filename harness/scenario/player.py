@@ -41,8 +41,8 @@ STEP_ERRORS = (StepFailed, TargetGone, TimeoutError)
 class StepFailure:
     """A step that failed.
 
-    `capability` is the one that the target lacks, "" for none; `wait_target` describes what a step
-    that timed out waited for.
+    `capability` is the one that the target lacks, "" for none; `wait_target` is the target of a
+    step that timed out.
     """
 
     kind: FailureKind

@@ -1,7 +1,7 @@
 """A race: one action placed at one position of a scenario's turn, as a play of its own.
 
 The expectations of the file (`expect`, `covers`, waits for certain ends) are left out: an action in
-the middle changes them. The rules still judge what every server owes.
+the middle changes them. The rules still judge every obligation of the server.
 """
 
 from collections.abc import Iterable
@@ -77,7 +77,7 @@ class RacedScenario(Loaded):
 
 
 class Begin(Strict):
-    """Send the request that starts the turn, and go on."""
+    """Send the request that starts the turn, and continue without its answer."""
 
     turn: StartTurn
 

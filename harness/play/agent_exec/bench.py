@@ -119,9 +119,9 @@ class ExecBench:
 
 
 def _ending_of(player: ExecPlayer, end: End) -> TraceEnding:
-    """Return the ending of a run; a process that still ran at its bound counts as not alive.
+    """Return the ending of a run; a process that still ran at its bound is at fault.
 
-    It does not if we ended it because the script could not continue.
+    That is not so if we ended it because the script could not continue.
     """
     if end is not End.TIMED_OUT or player.overflow:
         return TraceEnding(end)

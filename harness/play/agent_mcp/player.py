@@ -66,7 +66,7 @@ class CommandPlayer:
         self._note(self._current, message, from_target=is_request)
 
     async def play(self) -> StepFailure | None:
-        """Play every step; return the failure, if any. Raises `NotStarted` without a program."""
+        """Play every step; return the failure, if any. Raises `NotStarted` if one cannot start."""
         scenario = self._loaded.scenario
         for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
             if side == "setup" and steps:
@@ -105,7 +105,7 @@ class CommandPlayer:
                 raise RuntimeError(f"the loader lets no {type(step).__name__} through")
 
     def _write(self, name: str, content: bytes | None) -> None:
-        """Write a file; without `content` remove it. Raises `StepFailed` if that is impossible."""
+        """Write a file, or remove it if `content` is None. Raises `StepFailed` if impossible."""
         setup = self._setup
         path = Path(os.path.normpath(setup.cwd / str(fill(name, self.places))))
         if not any(

@@ -69,7 +69,7 @@ def _name_in(path: str) -> str:
 
 
 def load_choice(words: Sequence[str]) -> Choice:
-    """Return the session's scenarios of these words. Raises `UsageError` for a wrong word."""
+    """Return the session scenarios that the words name. Raises `UsageError` if one is wrong."""
     book = load_book()
     loaded: list[Loaded] = []
     for result in load_all(

@@ -99,7 +99,7 @@ def offered_after_probe(probe: Loaded, run: Run) -> set[str]:
 def _is_complete(probe: Loaded, run: Run) -> bool:
     """Return whether the probe sent every request and the server called the model for each thread.
 
-    A probe that stopped for want of a capability counts as complete.
+    A probe that stopped because a capability is missing counts as complete.
     """
     if not run.is_complete:
         return False

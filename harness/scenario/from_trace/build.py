@@ -229,7 +229,7 @@ def _has_overlapping_turns(story: Story) -> bool:
 def _mark_until_it_loads(
     value: dict[str, Any], notes: dict[str, None], lexicon: Lexicon, origin: str
 ) -> ScenarioFromTrace:
-    """Return the scenario, steps marked until it loads. Raises `UsageError` if it never does."""
+    """Mark steps until the scenario loads, and return it. Raises `UsageError` if it never does."""
     for _ in range(_MAX_STEPS):
         text_made = _file_text(value, notes, origin)
         try:

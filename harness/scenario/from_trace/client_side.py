@@ -280,7 +280,7 @@ class ClientSide:
         return frame.method == "turn/steer" and self._add_steer(frame, on)
 
     def _params_for_any_target(self, frame: Frame) -> Any:
-        """Return a request's parameters; for a recording without the model, a target's choice."""
+        """Return a request's parameters; a recorded model is removed: targets differ in it."""
         params = frame.params
         if not self._is_recording or frame.method not in ("thread/resume", "thread/fork"):
             return params

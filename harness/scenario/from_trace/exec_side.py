@@ -72,7 +72,7 @@ class ExecSide:
                     steps.append(self._start_turn_step(alias, of_turn.request.of, of_turn))
 
     def _infer_steps(self) -> None:
-        """Add steps without recorded ones: start threads and turns, wait for those that ended."""
+        """Infer steps: start each thread and turn, and wait for turns that end before the next."""
         processes = self._story.processes
         waiting: list[tuple[str, Process]] = []
         for number, process in enumerate(processes):

@@ -41,7 +41,7 @@ async def restart(context: StepContext, step: RestartStep) -> None:
 
 @plays(ModelListensStep)
 async def model_listens(context: StepContext, step: ModelListensStep) -> None:
-    """Let the model's address accept connections, or refuse them."""
+    """Make the model's address accept or refuse connections."""
     context.set_target("the model's address")
     await context.connections.set_model_listening(listening=step.model_listens)
 

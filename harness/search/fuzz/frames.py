@@ -12,7 +12,7 @@ from typing import Any
 from harness.search.fuzz.sessions.chooser import Chooser
 from harness.search.fuzz.sessions.turns import Json
 
-# Up to deeper than recursive parsers can take; the specification sets no limit.
+# Nesting depths, the last beyond recursive parsers; the specification sets no limit.
 _DEPTHS = (30, 128, 1000, 5000)
 _SIZES = (70_000, 300_000, 1_100_000)
 # Raw frames need their own process, so a document has many.

@@ -47,7 +47,7 @@ class FaultAtWork:
     is_noticed: bool = False
 
     def tell(self, event: FaultActed | FaultGaveUp) -> None:
-        """Record the changes of the fault, or the message that it waited for in vain."""
+        """Record the changes of the fault, or the message that it waited for without success."""
         if isinstance(event, FaultActed):
             self.changes += event.words
         elif event.missing:

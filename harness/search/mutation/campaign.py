@@ -70,7 +70,7 @@ def covering_scenarios(
     return chosen
 
 
-# Workers in a row that may be lost at their first job.
+# Workers lost in a row at their first job, after which the run fails.
 MAX_LOST_WORKERS = 3
 
 Job = dict[str, Any]

@@ -52,7 +52,7 @@ class WorkerProcess:
             raise WorkerLost("the worker ended") from error
 
     async def ask(self, job: Mapping[str, Any], bound: float = MAX_JOB_SECONDS) -> dict[str, Any]:
-        """Send a job and return its answer. Raises `WorkerLost` without one after `bound` s."""
+        """Send a job and return its answer. Raises `WorkerLost` if none comes in time."""
         await self.tell(job)
         try:
             with anyio.fail_after(bound):

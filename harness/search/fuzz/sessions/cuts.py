@@ -1,7 +1,7 @@
 """Edits that make a generated document smaller or plainer; each returns a copy.
 
-With a step all steps are removed that refer to what it began, so that the rest is a valid scenario.
-An edit returns None if it does not apply.
+Removing a step also removes all steps that refer to its aliases, so that the rest is a valid
+scenario. An edit returns None if it does not apply.
 """
 
 import copy
@@ -284,7 +284,7 @@ def is_loadable(document: Json) -> bool:
 
 
 def without_steps(document: Json, left_out: Collection[int]) -> Json:
-    """Return a copy without these steps, and without all that refer to what they began."""
+    """Return a copy without these steps, and without the steps that refer to their aliases."""
     candidate = copy.deepcopy(document)
     gone: set[str] = set()
     closed: set[str] = set()

@@ -118,7 +118,7 @@ class Session:
         self._most = chooser.pick_weighted([(1, 4), (2, 4), (MAX_THREADS, 2)])
 
     def draw(self, longest: int = MAX_STEPS) -> DrawnSession:
-        """Draw a whole session; once it has `longest` steps, it only ends its turns and reads."""
+        """Draw a session, mostly a short one; after `longest` steps it ends turns and reads."""
         long = self.choose.chance(40)
         length = longest if long else min(longest, self.choose.pick(SHORT_LENGTHS))
         if self._apart == "several" and "several" not in self.lacks:

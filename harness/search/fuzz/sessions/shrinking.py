@@ -15,9 +15,9 @@ from harness.search.fuzz.sessions import cuts
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.smaller_params import Mark
 
-# A case of this size is not shrunk where it might become flaky.
+# A case of at most this size is not shrunk where it might become flaky.
 SMALL_CASE_STEPS = 10
-# Failures in a row that are not chance.
+# Plays that must all fail before a candidate is steady.
 STEADY_PLAYS = 3
 # Returns the failure point of each document, None if it did not fail.
 Fails = Callable[[list[Json]], list["FailurePoint | None"]]
