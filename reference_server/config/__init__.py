@@ -1,1 +1,1 @@
-"""The server's home, and its config.toml."""
+"""The server's home and its settings."""

@@ -1,4 +1,4 @@
-"""Options of every command that set what config.toml says: `--config`, `--enable`, `--disable`.
+"""Options of every command that override config.toml: `--config`, `--enable`, `--disable`.
 
 They may stand before the command too, as in `agent --config model=x app-server`.
 """
@@ -11,7 +11,7 @@ OPTIONS["--disable"] = "features.{}=false"
 
 
 class WrongOption(ValueError):
-    """An option before the command cannot be used; str() says why."""
+    """A wrong option before the command; str() says why."""
 
 
 def add_settings_options(parser: ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_settings_options(parser: ArgumentParser) -> None:
 def split_leading_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the options before the command as `--config=KEY=VALUE`, and the words after them.
 
-    Raises WrongOption.
+    Raises WrongOption for an unknown option or a missing value.
     """
     settings: list[str] = []
     rest = list(words)

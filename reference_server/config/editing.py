@@ -1,8 +1,8 @@
-"""Changing config.toml on disk: whole or not at all, one writer at a time.
+"""Atomic changes of config.toml on disk, by one writer at a time.
 
-Every part of the agent that writes the file does it through this module, under a lock. Callers edit
-the text. The file belongs to its user: it keeps its permissions, owner and place behind a link, and
-if another program saves it meanwhile, it is read again, not overwritten.
+Every part of the agent that writes the file uses this module, under a lock. Callers edit the text.
+The file belongs to its user: it keeps its permissions, owner and place behind a link, and if
+another program saves it meanwhile, the change is made again on the new text.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from reference_server.patch.attributes import copy_attributes
 from reference_server.safe_files import lock, make_private, open_regular
 
 LOCK_FILE = "config.lock"
-"""Beside config.toml. It stays there: who removed it could remove another one's lock."""
+"""Lock file beside config.toml. It is never removed: another process may hold its lock."""
 _TRIES = 5
 """Attempts at a change while another program saves the file."""
 _PREFIX = ".config.toml.agent-"
@@ -28,11 +28,10 @@ class Unwritable(Exception):
 
 
 def change_config(file: Path, edit: Callable[[str], str], *, patience: float | None = None) -> None:
-    """Replace the text of config.toml by what `edit` gives for it; a missing file is empty.
+    """Replace the text of config.toml by `edit(text)`; a missing file counts as empty.
 
-    Where `edit` gives the same text nothing is written; what it raises leaves the file as it is. It
-    may be called several times. `patience`: seconds to wait for other writers. Raises Unwritable,
-    OSError. Blocks.
+    Nothing is written if the text stays the same or `edit` raises. `edit` may be called several
+    times. `patience`: seconds to wait for the lock. Raises Unwritable, OSError. Blocks.
     """
     make_private(file.parent)
     with _config_lock(file, patience):
@@ -51,12 +50,12 @@ def _config_lock(file: Path, patience: float | None) -> Generator[None]:
         lock(descriptor, path, patience)
         yield
     finally:
-        # A lock ends with its descriptor, so also when its holder is killed.
+        # Closing the descriptor releases the lock, also when its holder is killed.
         os.close(descriptor)
 
 
 def _try_change(file: Path, edit: Callable[[str], str]) -> bool:
-    """Make the change; False if the file has changed meanwhile."""
+    """Make the change; return False if the file has changed meanwhile. Raises Unwritable."""
     try:
         before = os.stat(file)
         text = read_text(file, keep_mark=True)
@@ -70,12 +69,12 @@ def _try_change(file: Path, edit: Callable[[str], str]) -> bool:
 
 
 def _replace(file: Path, text: str, before: os.stat_result | None) -> bool:
-    # A link to a file in the user's own keeping stays a link.
+    # A symbolic link to the user's file stays a link.
     target = Path(os.path.realpath(file))
     if before is not None and not before.st_mode & stat.S_IWUSR:
         raise Unwritable(f"{file}: is write-protected; chmod u+w {target}")
     if len(text.encode()) > CONFIG_LIMIT:
-        # The next one to read it would refuse it.
+        # Readers reject a larger file.
         raise Unwritable(f"{file}: would be larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
     _remove_left_over(target.parent)
     try:
@@ -87,7 +86,7 @@ def _replace(file: Path, text: str, before: os.stat_result | None) -> bool:
 
 
 def _exchange(file: Path, target: Path, text: str, before: os.stat_result | None) -> bool:
-    """Replace the file by a new one; False if it has changed meanwhile."""
+    """Replace the file by a new one; return False if it has changed meanwhile."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=_PREFIX)
     try:
         with open(descriptor, "w", encoding="utf-8", newline="") as opened:
@@ -128,7 +127,7 @@ def _keep_rights(target: Path, descriptor: int, before: os.stat_result) -> None:
         try:
             os.fchown(descriptor, -1, before.st_gid)
         except OSError:
-            # Another group must not get the rights of the old one.
+            # The new file's group must not get the rights of the old group.
             mode &= ~stat.S_IRWXG
     os.fchmod(descriptor, mode)
     with contextlib.suppress(OSError), open(target, "rb") as old:
@@ -155,7 +154,7 @@ def _remove_left_over(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the exchange last, where the file system takes that."""
+    """Make the replacement durable, if the file system allows it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

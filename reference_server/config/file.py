@@ -1,7 +1,7 @@
-"""The form of config.toml: one model for each of its tables.
+"""Schema of config.toml: one model for each of its tables.
 
-Defaults are `config.model`'s: a key that the file leaves out is None here. Imported only where
-there is a file, since most homes have none.
+A missing key is None here; `config.model` has the defaults. Imported only if there is a file or an
+override, since most homes have none.
 """
 
 from typing import Annotated, Any
@@ -33,31 +33,31 @@ Names = Annotated[list[str], expect("an array of names of variables")]
 
 
 class ProviderTable(Table):
-    """A provider of models. `NAME` is what `model_provider` and `thread/start` call it."""
+    """A provider of models. `NAME` is its name in `model_provider` and in `thread/start`."""
 
     name: Text | None = None
     """Name of the provider in messages."""
     base_url: Address | None = None
     """Its address, to which `/responses` is appended."""
     env_key: KeyVariable | None = None
-    """The environment variable with its key; without, `PROVIDER_API_KEY` is used."""
+    """The environment variable with its key; `PROVIDER_API_KEY` if absent."""
     request_max_retries: Count | None = None
-    """Maximum number of retries of a request that the provider refused for the moment."""
+    """Maximum number of retries of a request that failed with a temporary error."""
     stream_max_retries: Count | None = None
-    """Maximum number of retries of an answer that broke off."""
+    """Maximum number of retries after a stream that broke off."""
     stream_idle_timeout_ms: Count | None = None
-    """Milliseconds that a stream may be silent before it is given up."""
+    """Milliseconds without data after which a stream counts as broken."""
     retry_delay_ms: Count | None = None
-    """Milliseconds before the first repetition; the delay doubles with each one."""
+    """Milliseconds before the first retry; the delay doubles with each one."""
     wire_api: Any = Field(default=None, exclude=True)
     """Protocol of the provider. Only `"responses"` is supported; any other value is ignored."""
 
 
 class CommandEnvironment(Table):
-    """The environment variables that commands get beside a few that all programs need."""
+    """Environment variables that commands get in addition to a few that all programs need."""
 
     passed_names: Names = Field(default_factory=list[str], alias="pass")
-    """Variables of the server that commands get too. Keys of providers cannot be among them."""
+    """Names of the server's variables that commands get too; keys of providers are not allowed."""
     set_values: dict[VariableName, VariableValue] = Field(
         default_factory=dict[str, str], alias="set"
     )
@@ -65,7 +65,7 @@ class CommandEnvironment(Table):
 
 
 class WorkspaceWriteTable(Table):
-    """Rights of the sandbox mode workspace-write beside writing in the working directory."""
+    """Rights of the sandbox mode workspace-write besides writing in the working directory."""
 
     network_access: Flag | None = None
     """Allows commands to reach the network."""
@@ -77,35 +77,36 @@ class WorkspaceWriteTable(Table):
         ]
         | None
     ) = None
-    """Absolute paths of further folders that may be written."""
+    """Absolute paths of further writable folders."""
 
 
 class ConfigFile(Table):
-    """Settings of a thread unless its client says otherwise, and limits of the model."""
+    """Defaults for threads, which clients can override, and limits of the model."""
 
     model: Text | None = None
-    """The model of a thread that asks for none."""
+    """The model of a thread whose client names none."""
     model_provider: Text | None = None
-    """The provider of a thread that asks for none: the name of a table below."""
+    """The provider of a thread whose client names none: the name of a table below."""
     approval_policy: Annotated[ApprovalPolicy, one_of(ApprovalPolicy)] | None = None
     """Policy that decides when the client is asked for an approval."""
     sandbox_mode: Annotated[SandboxMode, one_of(SandboxMode)] | None = None
     """Rights that commands have without an approval."""
     model_reasoning_effort: Annotated[ReasoningEffort, one_of(ReasoningEffort)] | None = None
-    """Effort of the model's thinking, in a thread whose client does not set it."""
+    """Reasoning effort of the model in a thread whose client does not set it."""
     show_raw_agent_reasoning: Flag | None = None
-    """Makes `agent exec` show raw blocks of reasoning too, beside the summary."""
+    """Makes `agent exec` show raw reasoning blocks in addition to the summary."""
     openai_base_url: Address | None = None
-    """The address of a provider whose own table gives none."""
+    """The address of a provider whose own table has no `base_url`."""
     model_context_window: Size | None = None
     """Number of tokens that the model accepts, for `thread/tokenUsage/updated`."""
     model_auto_compact_token_limit: Size | None = None
-    """After how many tokens the history is compacted without a request; never if absent."""
+    """Tokens from which the history is compacted automatically; if absent, 90 % of
+    `model_context_window`, and never without that."""
     web_search: Annotated[WebSearch, one_of(WebSearch)] | None = None
     """Availability of the provider's own web search to the model."""
     mcp_oauth_credentials_store: Annotated[CredentialsStore, one_of(CredentialsStore)] | None = None
     """Store of the credentials of `agent mcp login`: the keyring of the system, a file of the home,
-    or (auto) the keyring where one works, else the file."""
+    or (auto) the keyring if one works, else the file."""
     mcp_oauth_callback_port: Port | None = None
     """The port of 127.0.0.1 at which `agent mcp login` waits for the browser; 0 is any free one."""
     mcp_oauth_login_timeout_sec: Seconds | None = None
@@ -119,18 +120,18 @@ class ConfigFile(Table):
 
 
 def keys_of(table: type[BaseModel]) -> tuple[str, ...]:
-    """Return the keys of a table, as they are written in the file."""
+    """Return the keys of a table, as the file spells them."""
     return tuple(field.alias or name for name, field in table.model_fields.items())
 
 
 def expected_words(error: ErrorDetails) -> str:
-    """Return the description of a valid value; all but tables have their own."""
+    """Return the description of a valid value for a wrong one, such as "a string"."""
     otherwise = "an array of tables" if error["type"] == "list_type" else "a table"
     return error.get("ctx", {}).get("words", otherwise)
 
 
 def valid_words(error: ErrorDetails) -> list[str]:
-    """Return the words that a value could have been; none where it is not one of a few."""
+    """Return the allowed values of an enumeration; [] for other types."""
     return error.get("ctx", {}).get("valid", [])
 
 

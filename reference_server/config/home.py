@@ -1,4 +1,4 @@
-"""The home folder and the places inside it."""
+"""The home folder and the paths inside it."""
 
 import contextlib
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """`AGENT_HOME`, or `~/.agent`.
+    """The home: `AGENT_HOME`, or `~/.agent`.
 
-    `state`: the folder of what a running server writes beside threads, if not the home itself.
+    `state`: the folder of a running server's counters and locks, if it is not the home itself.
     """
 
     root: Path
@@ -19,9 +19,10 @@ class Home:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Home":
-        """Find the home; a relative AGENT_HOME is taken from the working directory.
+        """Return the home; a relative AGENT_HOME starts at the working directory.
 
-        Links are followed now: a command could lead them elsewhere while the server runs.
+        Links are resolved now: a command could change them later. Raises RuntimeError if the user
+        has no home, OSError if there is no working directory.
         """
         path = environment.get("AGENT_HOME")
         home = Path(path).absolute() if path else Path.home() / ".agent"
@@ -32,45 +33,45 @@ class Home:
 
     @property
     def config_file(self) -> Path:
-        """The settings."""
+        """The file of settings."""
         return self.root / "config.toml"
 
     @property
     def sessions(self) -> Path:
-        """The rollouts, by year, month and day."""
+        """The folder of rollouts, by year, month and day."""
         return self.root / "sessions"
 
     @property
     def archived_sessions(self) -> Path:
-        """The archived rollouts."""
+        """The folder of archived rollouts."""
         return self.root / "archived_sessions"
 
     @property
     def skills(self) -> Path:
-        """The skills of the user."""
+        """The folder of the user's skills."""
         return self.root / "skills"
 
     @property
     def credentials(self) -> Path:
-        """The OAuth credentials of MCP servers, where they are in no keyring."""
+        """The file of OAuth credentials of MCP servers that are not in a keyring."""
         return self.root / ".credentials.json"
 
     @property
     def thread_index(self) -> Path:
-        """The folder of the index of threads, which is made again from the rollouts."""
+        """The folder of the thread index, which can be rebuilt from the rollouts."""
         return self.root / "index"
 
     @property
     def counters(self) -> Path:
-        """The last thread and turn number handed out."""
+        """The file with the last thread and turn numbers in use."""
         return (self.state or self.root) / "counters"
 
     @property
     def servers(self) -> Path:
-        """Locks of the running servers of this home, and journals of patches under way."""
+        """The folder of running servers' locks and of journals of patches in progress."""
         return (self.state or self.root) / "servers"
 
     @property
     def claims(self) -> Path:
-        """Return the file in which running servers mark the threads that they have open."""
+        """The file whose bytes running servers lock for the threads that they have open."""
         return (self.state or self.root) / "threads.lock"

@@ -1,7 +1,7 @@
 """Unknown keys of config.toml.
 
 An unknown key has no effect and only causes a warning, since one file may serve several versions of
-the server. The known keys are in `config.file`.
+the server. `config.file` has the known keys.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,13 +30,13 @@ KEYS: dict[str, tuple[str, ...]] = {
     "skills.config": keys_of(SkillSwitch),
     "features": keys_of(FeaturesTable),
 }
-"""Table -> its keys; `*` is any name. A table that is not here takes any key."""
+"""Known keys by table; `*` is any name. A table that is not here may have any key."""
 
 
 def unknown_keys(
     table: Mapping[str, Any], path: str = "", steps: Steps = ()
 ) -> Iterator[tuple[Steps, str]]:
-    """Yield the steps to each unknown key, with a message."""
+    """Yield the steps to each unknown key in `table`, with a message."""
     known_keys = KEYS.get(path)
     for key, value in table.items():
         if known_keys is not None and key not in known_keys:

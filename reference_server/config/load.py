@@ -1,7 +1,7 @@
-"""Reading the settings: config.toml, and `--config key=value` laid over it.
+"""Loading of the settings: config.toml, overridden by `--config key=value`.
 
-The form of the file is in `config.file`, messages about mistakes in `config.mistakes`; an unknown
-key is reported and ignored (`config.keys`).
+`config.file` has the schema, `config.mistakes` the messages about mistakes; an unknown key is
+reported and ignored (`config.keys`).
 """
 
 import re
@@ -36,15 +36,15 @@ __all__ = [
 Table = dict[str, Any]
 DEFAULTS = Config()
 WARNINGS = 20
-"""Keys without effect that are reported one by one."""
+"""Maximum warnings about unknown keys, and about tables left out."""
 ELEMENTS: dict[Steps, str] = {
     ("mcp_servers",): "this MCP server is left out",
     ("model_providers",): "this provider cannot be used",
     ("skills", "config"): "this switch is left out",
 }
-"""The tables and arrays in whose elements a mistake does not concern the others."""
+"""Tables and arrays of which only the element with a mistake is left out, and the note on it."""
 WRONG_KEY = "[key]"
-"""The last step in pydantic's location if the key is wrong, not its value."""
+"""Last step in pydantic's location if the key is wrong, not its value."""
 
 
 def load_config(
@@ -55,12 +55,12 @@ def load_config(
     overrides: Sequence[str] = (),
     defaults: Config = DEFAULTS,
 ) -> Config:
-    """Read the file (a missing one is an empty one) and the overrides. Raises ConfigError.
+    """Return the settings of the file, which may be missing, and of the overrides.
 
-    `overrides` are arguments of `--config`, each `key=value`; they take the place of what the file
-    says. `warn` is given a line, `path:line:column: what`, for each key that has no effect, and for
-    each table of the file that is left out for a mistake in it (`ELEMENTS`).
-    `defaults`: what counts where neither says anything.
+    `overrides` are `key=value` arguments of `--config`, which take precedence over the file. `warn`
+    gets a line, `path:line:column: words`, for each unknown key, and for each table of the file
+    that is left out because of a mistake in it (`ELEMENTS`). `defaults`: values of keys that both
+    lack. Raises ConfigError for any other mistake.
     """
     text = read_config(path)
     if not text and not overrides:
@@ -80,9 +80,9 @@ def load_mcp_servers(
     *,
     overrides: Sequence[str] = (),
 ) -> dict[str, McpServer]:
-    """Read the MCP servers, those that are not enabled too. Raises ConfigError.
+    """Return the MCP servers, also those that are not enabled. Raises ConfigError.
 
-    Whatever else the file says may be wrong. The other parameters are as for `load_config`.
+    Mistakes in other tables are ignored. The parameters are as for `load_config`.
     """
     text = read_config(path)
     table = parse_toml(path, text)
@@ -97,7 +97,7 @@ def mcp_servers_of(
     warn: Callable[[str], None] = lambda _line: None,
     argument_of: Mapping[Steps, str] = MappingProxyType({}),
 ) -> dict[str, McpServer]:
-    """Return the MCP servers of a text that has been parsed, see `load_mcp_servers`."""
+    """Return the MCP servers of a parsed text, as `load_mcp_servers` does."""
     alone = {key: value for key, value in table.items() if key == "mcp_servers"}
     reader = _Reader(Source(path, text, argument_of), alone)
     servers = reader.mcp_servers()
@@ -115,7 +115,7 @@ def _apply_overrides(table: Table, overrides: Sequence[str]) -> dict[Steps, str]
 
 
 def read_config(path: Path) -> str:
-    """Return the text of the file; a missing one is an empty one. Raises ConfigError."""
+    """Return the text of the file, "" if it is missing. Raises ConfigError if it is unreadable."""
     try:
         return read_text(path)
     except FileNotFoundError:
@@ -128,8 +128,8 @@ def read_config(path: Path) -> str:
 
 
 def parse_toml(path: Path, text: str) -> Table:
-    """Return the tables of a text of this file. Raises ConfigError."""
-    # Most homes have no such file, and their server need not wait for its parser.
+    """Parse the text of this file as TOML. Raises ConfigError if it is not TOML."""
+    # Imported late: most homes have no such file, and their server does not wait for the parser.
     import tomllib
 
     try:
@@ -152,7 +152,7 @@ def _syntax_error(path: Path, message: str, text: str) -> str:
 
 
 def check_mcp_server(path: Path, text: str, table: Mapping[str, Any], name: str) -> None:
-    """Raise ConfigError for a mistake in the table of one MCP server, if it is there."""
+    """Raise ConfigError for a mistake in the table of the named MCP server, if there is one."""
     servers = table.get("mcp_servers")
     one: Table = cast("Table", servers) if isinstance(servers, dict) else {}
     alone = {key: value for key, value in one.items() if key == name}
@@ -163,7 +163,7 @@ def check_mcp_server(path: Path, text: str, table: Mapping[str, Any], name: str)
 
 
 def _element_of(location: Steps) -> Steps | None:
-    """Return the steps to the element that a mistake is in; None if it concerns all of them."""
+    """Return the steps to the element of `ELEMENTS` that has the mistake; None if none has."""
     for steps in ELEMENTS:
         if location[: len(steps)] == steps and len(location) > len(steps):
             return location[: len(steps) + 1]
@@ -171,7 +171,7 @@ def _element_of(location: Steps) -> Steps | None:
 
 
 def _without(table: Any, steps: Steps) -> Any:
-    """Return a table or array without one element; the original stays as it is."""
+    """Return a copy of a table or array without the element at `steps`."""
     copy: Any = table.copy()
     if len(steps) == 1:
         del copy[steps[0]]
@@ -198,7 +198,7 @@ def _servers(file: "ConfigFile", *, enabled: bool) -> dict[str, McpServer]:
 
 
 class _Reader:
-    """Checks one parsed file with its overrides."""
+    """Validator of one parsed file with its overrides; `left_out`: the mistake by element."""
 
     def __init__(self, source: Source, table: Table) -> None:
         self._source = source
@@ -206,7 +206,7 @@ class _Reader:
         self.left_out: dict[Steps, ConfigError] = {}
 
     def config(self, environment: Mapping[str, str], defaults: Config) -> Config:
-        """Return the settings. Raises ConfigError."""
+        """Return the settings. Raises ConfigError for a mistake that is not only one element's."""
         file = self._validate()
         providers = {name: _provider(name, table) for name, table in file.model_providers.items()}
         providers |= {
@@ -243,9 +243,9 @@ class _Reader:
         return config
 
     def _unusable_provider(self, name: str, mistake: str) -> Provider:
-        """Return a provider that is never called; the variable of its key is withheld all the same.
+        """Return a provider that fails each call, but whose key is still withheld from commands.
 
-        The place of a provider is not free: a thread that names it must not reach another address.
+        It keeps the name: a thread that names it must not reach another address.
         """
         table = self._table["model_providers"][name]
         key = cast("Table", table).get("env_key") if isinstance(table, dict) else None
@@ -254,7 +254,7 @@ class _Reader:
         return Provider(name, mistake=words, env_key=key if isinstance(key, str) else None)
 
     def mcp_servers(self) -> dict[str, McpServer]:
-        """Return the MCP servers, those that are not enabled too. Raises ConfigError."""
+        """Return the MCP servers, also those that are not enabled. Raises ConfigError."""
         tables = self._validate().mcp_servers
         return {name: table.settings(name) for name, table in tables.items()}
 
@@ -272,19 +272,19 @@ class _Reader:
                 for details in error.errors(include_url=False):
                     mistake = self._config_error(details)
                     element = _element_of(details["loc"])
-                    # What the user has typed for this run is never left out.
+                    # A mistake in the options of this run is always an error.
                     if element is None or str(mistake).startswith("--config "):
                         raise mistake from None
                     found.setdefault(element, mistake)
-            # The last first, so that the others keep their places in an array.
+            # From the end, so that the other elements of an array keep their indices.
             for element in sorted(found, reverse=True):
                 table = _without(table, element)
             self.left_out |= found
 
     def _check_provider(self, config: Config) -> None:
-        """Refuse the name of a provider that is not there. Raises ConfigError.
+        """Raise ConfigError if `model_provider` names a provider that the file does not have.
 
-        Where the environment gives an address, a provider need not be in the file.
+        It need not be in the file if that has no providers or a setting or variable has an address.
         """
         name = config.model_provider
         may_be_meant = (
@@ -310,7 +310,7 @@ class _Reader:
         return CommandVariables(tuple(table.passed_names), table.set_values, frozenset(keys))
 
     def warnings(self) -> Iterator[str]:
-        """Yield a line for each element left out, and each key without effect, up to `WARNINGS`."""
+        """Yield a line for each element left out and each unknown key, up to `WARNINGS` of each."""
         from reference_server.config.keys import unknown_keys
 
         for steps, error in islice(self.left_out.items(), WARNINGS):
@@ -322,7 +322,7 @@ class _Reader:
             yield f"{self._source.place(())}: there are more keys without effect"
 
     def _config_error(self, error: "ErrorDetails") -> ConfigError:
-        """Make the error of the value that is wrong, or of the key."""
+        """Return the error for a wrong value or key, with its place and the allowed values."""
         from reference_server.config.file import expected_words, may_be_secret, valid_words
 
         steps, key, value = self._follow(error["loc"])
@@ -338,7 +338,10 @@ class _Reader:
         return ConfigError(f"{words}, not {brief_value(wrong)}{advice}")
 
     def _follow(self, loc: Steps) -> tuple[Steps, str, object]:
-        """Follow the steps as far as there are values; give them, the last key and the value."""
+        """Follow pydantic's location in the table as far as it leads to values.
+
+        Return the steps followed, the last key among them ("" if none) and the value there.
+        """
         path: list[int | str] = []
         value = cast("Any", self._table)
         for step in loc:

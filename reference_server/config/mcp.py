@@ -1,27 +1,23 @@
-"""The configuration of one MCP server, as a value.
-
-How they are written in config.toml is in `config.mcp_tables`.
-"""
+"""Configuration of one MCP server; `config.mcp_tables` has its form in config.toml."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 STARTUP = 10.0
-"""Seconds that a server has to start and to list its tools."""
+"""Default seconds in which a server must start and list its tools."""
 CALL = 60.0
-"""Seconds that a call of a tool may take."""
+"""Default seconds that a tool call may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One server: a program spoken with over its streams, or an address spoken with over HTTP.
+    """Settings of one server: a `command` that speaks over its streams, or a `url` for HTTP.
 
-    `env` is what the program gets beside the few variables that all programs need; `cwd` is where
-    it runs, the server's own folder if None. `token_variable` names the environment variable that
-    holds the bearer token. `scopes` are asked for at a login unless others are, `client_id` is the
-    client that was registered for this agent by hand. Times in seconds. `only`: the tools that are
-    offered, None for all; `without`: those that are not. One that is not `enabled` is never
-    started.
+    `env`: variables of the program in addition to a few that all programs need; `cwd`: its folder,
+    this server's own if None. `token_variable`: the environment variable with the bearer token.
+    `scopes`: requested at a login, unless its options name others; `client_id`: an OAuth client
+    registered by hand. Timeouts in seconds. `only`: tools offered to the model, None for all;
+    `without`: tools not offered. A server that is not `enabled` is never started.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""`[mcp_servers.NAME]` of config.toml.
+"""Schema of `[mcp_servers.NAME]` of config.toml.
 
 Source: mcp-cli-and-sdk "MCP server configuration": `transport` is an inline table. The shipping
-server writes `command`, `args` and `url` beside the other keys instead: both forms are read. Keys
-that the document lacks (`cwd`, the times, the lists of tools) are the shipping server's.
+server has `command`, `args` and `url` beside the other keys instead: both forms are accepted. Keys
+that the specification lacks (`cwd`, timeouts, lists of tools) are the shipping server's.
 """
 
 from typing import Annotated, Literal, Self
@@ -24,7 +24,7 @@ from reference_server.config.values import (
 )
 
 MAX_SECONDS = 86_400
-"""Seconds of the longest time limit: a day."""
+"""Maximum seconds of a timeout: a day."""
 SCOPE = r"^[\x21\x23-\x5b\x5d-\x7e]+$"
 """Pattern of a valid scope (RFC 6749, 3.3)."""
 Kind = Literal["stdio", "streamable_http"]
@@ -33,7 +33,7 @@ ServerName = Annotated[
     Field(pattern=r"^[A-Za-z0-9_-]+$"),
     expect("a name of letters, digits, hyphens and underscores"),
 ]
-# What stands there can be a whole command line, with a key in it.
+# Secret: a wrong value can be a whole command line with a key in it.
 Strings = Annotated[list[str], expect("an array of strings", secret=True)]
 Scopes = Annotated[
     list[Annotated[str, Field(pattern=SCOPE)]],
@@ -57,7 +57,7 @@ class TransportTable(Table):
     streamable_http has url. The same keys may stand in the table of the server itself."""
 
     type: Annotated[Kind, one_of(Kind)] | None = None
-    """The kind; what else is there tells it too."""
+    """The type, which may be left out: `command` or `url` implies it."""
     command: Program | None = None
     """The program of a stdio server."""
     args: Strings | None = None
@@ -73,21 +73,21 @@ class McpTable(TransportTable):
     enabled: Flag = True
     """A server that is not enabled is never started, and its tools are not offered."""
     env: dict[VariableName, VariableValue] = Field(default_factory=dict[str, str])
-    """Environment variables of the program, beside a few that all programs need."""
+    """Environment variables of the program in addition to a few that all programs need."""
     cwd: Text | None = None
-    """The folder in which the program runs; without, that of the server."""
+    """The folder in which the program runs; if absent, that of the server."""
     bearer_token_env_var: KeyVariable | None = None
     """The environment variable that holds the bearer token for the address."""
     scopes: Scopes | None = None
-    """The OAuth scopes that `agent mcp login` asks for; without, those that the server names."""
+    """The OAuth scopes that `agent mcp login` requests; if absent, those that the server names."""
     oauth_client_id: ClientId | None = None
-    """The client that was registered by hand, where clients cannot register themselves."""
+    """The id of an OAuth client registered by hand, for servers without client registration."""
     startup_timeout_sec: Seconds = STARTUP
-    """Seconds that a server has to start and to list its tools."""
+    """Seconds in which the server must start and list its tools."""
     tool_timeout_sec: Seconds = CALL
-    """Seconds that a call of a tool may take."""
+    """Seconds that a tool call may take."""
     enabled_tools: Strings | None = None
-    """The tools that are offered to the model; without, all."""
+    """The tools that are offered to the model; if absent, all."""
     disabled_tools: Strings = Field(default_factory=list[str])
     """Tools that are not offered to the model."""
 
@@ -111,7 +111,7 @@ class McpTable(TransportTable):
         return self
 
     def settings(self, name: str) -> McpServer:
-        """Return the table as a value: no `env` for an address, no token for a program."""
+        """Return the server of this table; an HTTP server has no `env`, a program no token."""
         transport = self._transport
         return McpServer(
             name=name,

@@ -1,4 +1,4 @@
-"""Messages about a mistake in the settings: its place, the problem, valid alternatives.
+"""Parts of messages about mistakes in the settings: place, suggestion, valid names.
 
 A place is `path:line:column` in `config.toml`, or `--config key=value` of the command line.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Table = Mapping[str, Any]
 Steps = tuple[int | str, ...]
 MAX_NAMES_LISTED = 20
-"""Valid names beyond which none is listed."""
+"""Maximum valid names in a message; if there are more, none is listed."""
 
 
 class ConfigError(Exception):
@@ -24,9 +24,9 @@ class ConfigError(Exception):
 
 
 class Source:
-    """A file and the settings of the command line, which take its place where both say something.
+    """Text of the file and options of the command line, to name the place of a value.
 
-    `argument_of` maps the way to each value of the command line to the argument as it was typed.
+    `argument_of` maps the steps to each value of the command line to its argument.
     """
 
     def __init__(self, path: Path, text: str, argument_of: Mapping[Steps, str]) -> None:
@@ -44,9 +44,9 @@ class Source:
             return None  # brackets nested more deeply than anything that has an effect
 
     def place(self, steps: Steps, *, of_key: bool = False) -> str:
-        """Tell where the value of these steps stands, or its key.
+        """Return the place of the value at `steps`, or of its key, as text.
 
-        Of steps that lead further than the text does, the last one that is there counts.
+        If the text lacks the value, it is the place of the nearest table around it.
         """
         for length in range(len(steps), 0, -1):
             known_steps = steps[:length]
@@ -60,13 +60,13 @@ class Source:
         return f"{self._path}:1:1"
 
     def _argument(self, steps: Steps) -> str | None:
-        """Return the argument that a value of these steps came from, None if it is the file's."""
+        """Return the argument that set the value at `steps`, None if the file did."""
         ways = (steps[:length] for length in range(len(steps), 0, -1))
         return next((self._argument_of[way] for way in ways if way in self._argument_of), None)
 
 
 def suggestion(name: str, valid: Iterable[str]) -> str:
-    """Say which valid name may be meant: `; did you mean x?`, or nothing."""
+    """Return `; did you mean x?` with the most similar valid name; "" if none is similar."""
     import difflib  # slow to import, and needed only after a mistake
 
     names = list(valid)
@@ -75,7 +75,7 @@ def suggestion(name: str, valid: Iterable[str]) -> str:
 
 
 def choices(names: Iterable[str]) -> str:
-    """List valid names, unless they are too many: `; there are: a, b`."""
+    """Return `; there are: a, b` with the valid names; "" if they are none or too many."""
     sorted_names = sorted(names)
     return (
         f"; there are: {', '.join(sorted_names)}"

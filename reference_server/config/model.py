@@ -1,7 +1,4 @@
-"""The settings as values, with their defaults.
-
-Reading the file lives in `config.load`.
-"""
+"""Settings with their defaults; `config.load` makes them from the file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,24 +9,24 @@ from reference_server.config.mcp import McpServer
 from reference_server.sandbox.environment import CommandVariables
 
 WebSearch = Literal["disabled", "cached", "live"]
-"""Access to the provider's own search; `cached`: without reaching the web."""
+"""Access to the provider's own web search; `cached`: from its cache only."""
 ReasoningEffort = Literal["minimal", "low", "medium", "high", "xhigh"]
-"""Effort of the model's thinking. The protocol's requests accept three of these, the SDK all."""
+"""Reasoning effort of the model. The protocol's requests accept three of these, the SDK all."""
 CredentialsStore = Literal["auto", "file", "keyring"]
-"""Place in which the OAuth credentials of MCP servers are stored."""
+"""Store of the OAuth credentials of MCP servers."""
 DEFAULT_PROVIDER = "default"
 PROVIDER_KEY = "PROVIDER_API_KEY"
-"""The environment variable with the key of a provider that has no `env_key`."""
+"""Environment variable with the key of a provider that has no `env_key`."""
 ORIGINATORS = ("AGENT_ORIGINATOR", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE")
-"""The environment variables with the name of the calling program; the second is the SDK's."""
+"""Environment variables with the name of the calling program; the second is the SDK's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One model provider: `base_url` is what `/responses` is appended to; times in milliseconds.
+    """A model provider: `/responses` is appended to `base_url`; times in milliseconds.
 
-    `originator`: what the program calls itself on whose behalf the model is asked. `mistake`: what
-    is wrong with its table, "" for nothing; it cannot be called then.
+    `originator`: name of the program that runs the agent. `mistake`: why its table is wrong, so
+    that it cannot be called; else "".
     """
 
     id: str
@@ -47,11 +44,11 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of config.toml and the environment; context sizes are in tokens.
+    """Settings of config.toml and the environment; context sizes are in tokens.
 
     `network_access` and `writable_roots` (absolute paths) are those of the mode workspace-write.
-    `folder` (absolute) stands for the server's working directory, where several servers of one
-    process have one each.
+    `folder` (absolute), if set, replaces the server's working directory: each server of a stage has
+    its own.
     """
 
     model: str = "default-model"
@@ -82,22 +79,20 @@ class Config:
 
     @property
     def has_outside_address(self) -> bool:
-        """Return whether the environment gives an address for a provider that the file does not
-        have.
-        """
+        """Return whether a provider that the file lacks would have an address."""
         addresses = (
             self.environment.get(name) for name in ("PROVIDER_BASE_URL", "OPENAI_BASE_URL")
         )
         return any((self.openai_base_url, *addresses))
 
     def provider(self, provider_id: str) -> Provider | None:
-        """Return the provider of that id with its address and key, or None if there is none.
+        """Return the provider of that id with its address and key; None if it is unknown.
 
         PROVIDER_BASE_URL takes precedence over the file, so that any configuration can be used with
         another address; `openai_base_url` of the file, and after it OPENAI_BASE_URL, are used only
-        where the provider's own table gives no address. With an
-        address from the environment, providers need not be in the file. The key is the value of
-        the variable that `env_key` names, else of PROVIDER_API_KEY.
+        if the provider's own table has no address. With one of these three, providers need not be
+        in the file. The key is the value of the variable that `env_key` names, else of
+        PROVIDER_API_KEY.
         """
         env = self.environment
         configured = self.providers.get(provider_id)
@@ -112,7 +107,7 @@ class Config:
 
 
 def _originator(environment: Mapping[str, str]) -> str | None:
-    """Return the name of the calling program, if it can be sent in a header."""
+    """Return the name of the calling program; None without one that fits a header."""
     originator = next(filter(None, map(environment.get, ORIGINATORS)), None)
     return (
         originator

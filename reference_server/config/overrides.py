@@ -1,8 +1,7 @@
 """`--config key=value` of the command line.
 
-The key may be dotted, as in TOML (`model_providers.mock.base_url="…"`); the value is TOML too, and
-anything that is not TOML is a string, so that `--config model=some-model` needs no quotes. The last
-one of several counts.
+The key may be dotted, as in TOML (`model_providers.mock.base_url="…"`). The value is TOML, or else
+a string, so that `--config model=some-model` needs no quotes. Later arguments take precedence.
 """
 
 import re
@@ -18,10 +17,10 @@ _DOTTED = re.compile(
 
 
 def apply_overrides(table: dict[str, Any], arguments: Sequence[str]) -> dict[Steps, str]:
-    """Lay the arguments over a table, which is changed; give which value came from which.
+    """Apply the arguments to `table` in place; return the argument by the steps to its value.
 
-    A table is merged into a table; any other value replaces the old one. Raises
-    ConfigError.
+    A table is merged into a table; any other value replaces the old one. Raises ConfigError for an
+    argument that is not `key=value`.
     """
     argument_of: dict[Steps, str] = {}
     for argument in arguments:
@@ -47,7 +46,7 @@ def _read(argument: str) -> dict[str, Any]:
 
 
 def _put(table: dict[str, Any], value: str) -> None:
-    """Put a value at the end of the only way through these tables."""
+    """Set the innermost value of nested tables with one key each."""
     [(key, inner)] = table.items()
     if isinstance(inner, dict):
         _put(cast("dict[str, Any]", inner), value)

@@ -1,9 +1,9 @@
 """Places of keys and values in the text of config.toml.
 
-The text is one that `tomllib` has accepted: a TOML parser gives values without their places. It
-reads only as much as it needs to find the next key, and the text must be valid TOML.
-Messages name these places; `config.text_edits` changes the text there. Source: TOML 1.0, "Keys",
-"Table", "Inline Table", "Array of Tables".
+`tomllib` gives values without their places. The text must be valid TOML, accepted by `tomllib`: it
+is parsed only as far as needed to find the next key. Messages name these places, and
+`config.text_edits` changes the text there. Source: TOML 1.0, "Keys", "Table", "Inline Table",
+"Array of Tables".
 """
 
 import re
@@ -11,14 +11,14 @@ import tomllib
 from dataclasses import dataclass, field
 
 Steps = tuple[int | str, ...]
-"""The way to a value: keys, and indices of arrays."""
+"""The path to a value: keys, and indices of arrays."""
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _BASIC = r'"(?:[^"\\\n]|\\.)*"'
 _LITERAL = r"'[^'\n]*'"
 _KEY = re.compile(rf"{_BASIC}|{_LITERAL}|[A-Za-z0-9_-]+")
-# Up to two quotes may stand before the three that end a string of several lines.
+# Up to two quotes may precede the three that end a multi-line string.
 _STRING = re.compile(
     rf'"""(?:[^\\]|\\.)*?"""(?!")|\'\'\'.*?\'\'\'(?!\')|{_BASIC}|{_LITERAL}', re.DOTALL
 )
@@ -27,9 +27,9 @@ _PLAIN = re.compile(r"[^,\]}#\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a value and its key: offsets in characters. A value in an array has no key.
+    """Offsets, in characters, of a key and its value; in an array both are the value's.
 
-    `end` is where the value ends; of a table with a heading, where the heading ends.
+    `end`: offset after the value; of a table with a heading, after the heading.
     """
 
     key: int
@@ -38,14 +38,14 @@ class Place:
 
 
 Pair = tuple[Steps, Place]
-"""A `key = value` of the text: the way to the value, and where it stands."""
+"""A `key = value` of the text: the steps to the value, and its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """A heading and the pairs below it; the first section of a text has no heading.
 
-    `start` and `end` are offsets of the heading: its first bracket, and behind its last one.
+    `start` and `end` are the offsets of the heading's first bracket and after its last one.
     """
 
     steps: Steps
@@ -55,16 +55,16 @@ class Section:
 
 
 class Places:
-    """The places of one text."""
+    """Places of all keys and values of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._places: dict[Steps, Place] = {}
         self._last: dict[Steps, int] = {}
         self.sections = [Section((), 0, 0)]
-        """In the order of the text."""
+        """Sections in the order of the text."""
         self.inline: dict[Steps, list[Pair]] = {}
-        """The pairs of each inline table."""
+        """Pairs of each inline table, by its steps."""
         self._walk()
 
     def __getitem__(self, steps: Steps) -> Place:
@@ -91,7 +91,7 @@ class Places:
             offset = self._skip_blank(offset)
 
     def _heading(self, offset: int) -> tuple[Steps, int]:
-        """Read `[a.b]` or `[[a.b]]`; give the table that follows, and where the heading ends."""
+        """Parse `[a.b]` or `[[a.b]]`; return the steps to its table and the offset after it."""
         is_array = self._text.startswith("[[", offset)
         keys, offset = self._keys(offset + 1 + is_array)
         end = offset + 1 + is_array
@@ -110,13 +110,13 @@ class Places:
         return steps, end
 
     def _table(self, outer: Steps, name: str, place: Place) -> Steps:
-        """Step into a table; into the last one, if the name is that of an array of tables."""
+        """Return the steps to a table in `outer`, of an array of tables to the last one."""
         steps = (*outer, name)
         self._places.setdefault(steps, place)
         return (*steps, self._last[steps]) if steps in self._last else steps
 
     def _pair(self, table: Steps, offset: int, pairs: list[Pair]) -> int:
-        """Read `key = value` and add it to these; give where it ends."""
+        """Parse `key = value`, add it to `pairs`, and return the offset after it."""
         keys, offset = self._keys(offset)
         start = self._skip_space(offset + 1)
         steps = (*table, *(name for _, name in keys))
@@ -124,12 +124,12 @@ class Places:
         for length, (place, _) in enumerate(keys[:-1], len(table) + 1):
             self._places.setdefault(steps[:length], Place(place, place, end))
         self._places[steps] = Place(keys[-1][0], start, end)
-        # A pair begins with its first key, which is not the last one if it is dotted.
+        # A pair with a dotted key begins at the first part of the key.
         pairs.append((steps, Place(keys[0][0], start, end)))
         return end
 
     def _keys(self, offset: int) -> tuple[list[tuple[int, str]], int]:
-        """Read a dotted key; give each part with its place, and where it ends, blanks included."""
+        """Parse a dotted key; return (offset, name) of each part and the offset after them."""
         parts: list[tuple[int, str]] = []
         while True:
             offset = self._skip_space(offset)
@@ -177,7 +177,7 @@ class Places:
         return offset + 1
 
     def _skip_blank(self, offset: int) -> int:
-        """Return where blanks, ends of lines and comments end."""
+        """Return the offset after any whitespace and comments at `offset`."""
         match = _BLANK.match(self._text, offset)
         assert match
         return match.end()

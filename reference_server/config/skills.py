@@ -1,7 +1,7 @@
-"""Skills in config.toml: `[skills]`, and `[features]`, which switches methods on.
+"""Schema of `[skills]` and `[features]` of config.toml; the latter enables methods.
 
-`[[skills.config]]` is also written by the server (`skills.switches`). The document does not show
-where that is kept; the keys are the shipping server's.
+`skills.switches` writes `[[skills.config]]`. The specification does not show where a switch is
+stored; the keys are the shipping server's.
 """
 
 from pydantic import Field
@@ -22,13 +22,13 @@ class SkillsTable(Table):
     """Skills of every thread."""
 
     catalogue: Text | None = None
-    """The absolute path of the folder that remote skills come from."""
+    """The absolute path of the folder with the remote skills."""
     config: list[SkillSwitch] = Field(default_factory=list[SkillSwitch])
     """The skills to enable or disable; see below."""
 
 
 class FeaturesTable(Table):
-    """Features under development, which are offered only where this says so."""
+    """Features under development, which are off unless enabled here."""
 
     remote_skills: Flag = False
-    """Answers `skills/remote/list` and `skills/remote/export`."""
+    """Enables `skills/remote/list` and `skills/remote/export`."""

@@ -1,18 +1,15 @@
-"""The text of config.toml, as it is on disk.
-
-A pipe or a device is never opened: reading it could last for ever.
-"""
+"""Reading of config.toml. A pipe or a device is never opened: reading could last for ever."""
 
 import os
 import stat
 from pathlib import Path
 
 CONFIG_LIMIT = 1024 * 1024
-"""Bytes of a config.toml: a larger one was not written by hand."""
+"""Maximum bytes of a config.toml; a larger one was not written by hand."""
 
 
 class ConfigTextError(Exception):
-    """The file holds no text that can be settings; str() says why, and what to do."""
+    """The file is not a text of settings; str() says why, and what to do."""
 
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -20,13 +17,13 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def read_text(file: Path, *, keep_mark: bool = False) -> str:
-    """Return the text with its line ends as they are; a link is followed.
+    """Return the text of a file, which may be a link, with its line ends unchanged.
 
-    A byte order mark at its beginning is left out, unless it is to be kept.
-    Raises ConfigTextError, and OSError (FileNotFoundError where no file is, nor a link to none).
+    A byte order mark at its beginning is removed unless `keep_mark`. Raises ConfigTextError for a
+    file that is not UTF-8, too large or not regular, and OSError.
     """
     _check_regular(os.stat(file))
-    # Not blocking: a pipe may have taken the file's place since.
+    # Not blocking: a pipe may have replaced the file meanwhile.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file_object:
         _check_regular(os.fstat(descriptor))

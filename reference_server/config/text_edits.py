@@ -1,8 +1,8 @@
-"""Adding a table to the text of config.toml, and removing one.
+"""Insertions and removals in the text of config.toml.
 
-All else stays byte for byte, comments and blank lines too. A new table is added at the end;
-removing it again restores the text. Files are written by `config.editing`. Texts
-must be TOML; callers check the result with `same_values`.
+The rest stays byte for byte, comments and blank lines included. A new table is added at the end;
+removing it again restores the text. `config.editing` writes files. Texts must be TOML; callers
+check the result with `same_values`.
 """
 
 import re
@@ -14,33 +14,33 @@ from typing import Any, cast
 from reference_server.config.places import Pair, Places, Section, Steps
 
 Cut = tuple[int, int]
-"""Offsets in characters of a part that is removed from a text."""
+"""Start and end offset, in characters, of a part to remove."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def format_key(name: str) -> str:
-    """Return a key as it is written: bare where it can be."""
+    """Return a key in TOML syntax, bare if possible, else quoted."""
     return name if _BARE.fullmatch(name) else quote(name)
 
 
 def quote(text: str) -> str:
-    """Return a string as it is written in one line."""
+    """Return a string as a one-line TOML string."""
     import tomlkit
 
     return tomlkit.string(text).as_string()
 
 
 def line_end(text: str) -> str:
-    """Return how the lines of a text end."""
+    """Return the line end of a text: CRLF if it has any, else LF."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def append_block(text: str, lines: Sequence[str]) -> str:
-    """Add lines below a text, with a blank line between.
+    """Return the text with lines appended after a blank line.
 
-    Where the last line of the text does not end, the last one of these does not either, so that
-    `remove_values` knows how it was.
+    If the last line of the text has no line end, the last one of these has none either, so that
+    `remove_values` can restore the text.
     """
     end = line_end(text)
     ends = not text or text.endswith("\n")
@@ -54,7 +54,7 @@ def append_block(text: str, lines: Sequence[str]) -> str:
 
 
 def add_inline(text: str, table: Steps, pair: str) -> str | None:
-    """Add `key = value` to an inline table; None if the table is not written inline."""
+    """Return the text with `key = value` added to an inline table; None if it is not inline."""
     places = Places(text)
     if table not in places.inline:
         return None
@@ -64,7 +64,7 @@ def add_inline(text: str, table: Steps, pair: str) -> str | None:
 
 
 def add_lines(text: str, table: Steps, lines: Sequence[str]) -> str | None:
-    """Add lines directly below the heading of a table; None if the table has no heading."""
+    """Return the text with lines added below a table's heading; None if it has no heading."""
     section = next((one for one in Places(text).sections[1:] if one.steps == table), None)
     if section is None:
         return None
@@ -75,9 +75,9 @@ def add_lines(text: str, table: Steps, lines: Sequence[str]) -> str | None:
 
 
 def remove_values(text: str, *targets: Steps) -> str:
-    """Remove values from a text, wherever parts of them are written.
+    """Return the text without the values at `targets`, in whichever form it writes them.
 
-    Comments between the lines of a table that is taken out go with it; those before and after stay.
+    Comments between the lines of a removed table are removed; those before and after it stay.
     """
     places = Places(text)
     cuts: list[Cut] = []
@@ -94,7 +94,7 @@ def remove_values(text: str, *targets: Steps) -> str:
 
 
 def same_values(first: object, second: object) -> bool:
-    """Return whether two parsed texts say the same; `nan` is the same as itself, 1 is not true."""
+    """Return whether two parsed values are equal in type and value; `nan` equals itself."""
     if type(first) is not type(second):
         return False
     if isinstance(first, dict):
@@ -112,7 +112,7 @@ def same_values(first: object, second: object) -> bool:
 
 
 def format_value(value: object) -> str:
-    """Return a value as it is written in one line; tables inline."""
+    """Return a value in one line of TOML, with tables inline."""
     match value:
         case str():
             return quote(value)
@@ -134,19 +134,19 @@ def format_value(value: object) -> str:
 
 
 def _is_within(steps: Steps, targets: Sequence[Steps]) -> bool:
-    """Return whether this way leads to one of the targets, or into it."""
+    """Return whether the value at `steps` is one of the targets, or inside one."""
     return any(steps[: len(target)] == target for target in targets)
 
 
 def _holds(steps: Steps, targets: Sequence[Steps]) -> bool:
-    """Return whether one of the targets is, or may be, below this way."""
+    """Return whether one of the targets is the value at `steps`, or may be inside it."""
     return any(target[: len(steps)] == steps for target in targets)
 
 
 def _cuts_of_pairs(
     text: str, pairs: Sequence[Pair], targets: Sequence[Steps], places: Places
 ) -> Iterable[Cut]:
-    """Find the cuts among pairs that have lines of their own."""
+    """Yield the cuts for pairs that stand on lines of their own."""
     for steps, place in pairs:
         if _is_within(steps, targets):
             yield text.rfind("\n", 0, place.key) + 1, _line_after(text, place.end)
@@ -155,7 +155,7 @@ def _cuts_of_pairs(
 
 
 def _cuts_inside(table: Steps, targets: Sequence[Steps], places: Places) -> Iterable[Cut]:
-    """Find the cuts in the braces of an inline table."""
+    """Yield the cuts within the braces of an inline table, each with one comma."""
     pairs = places.inline.get(table, [])
     runs = [list(run) for _, run in groupby(pairs, lambda pair: _is_within(pair[0], targets))]
     for index, run in enumerate(runs):
@@ -165,14 +165,14 @@ def _cuts_inside(table: Steps, targets: Sequence[Steps], places: Places) -> Iter
                 if _holds(steps, targets):
                     yield from _cuts_inside(steps, targets, places)
         elif index:
-            # With the comma before it.
+            # Include the comma before it.
             yield runs[index - 1][-1][1].end, last.end
         else:
             yield first.key, runs[1][0][1].key if len(runs) > 1 else last.end
 
 
 def _lines_of(text: str, section: Section) -> Cut:
-    """Return the lines from a heading to its last pair."""
+    """Return the cut from the line of a heading to that of its last pair."""
     last = section.pairs[-1][1].end if section.pairs else section.end
     return text.rfind("\n", 0, section.start) + 1, _line_after(text, last)
 
@@ -193,7 +193,7 @@ def _without_cuts(text: str, cuts: Sequence[Cut]) -> str:
 
 
 def _cut_start(text: str, start: int, end: int) -> int:
-    """Return where to begin a cut of whole lines: at the blank line before, if one follows too."""
+    """Return the start of a cut; of whole lines between blank lines it is the blank line before."""
     is_whole_lines = start == text.rfind("\n", 0, start) + 1 and (
         end == len(text) or text[end - 1] == "\n"
     )
@@ -204,6 +204,6 @@ def _cut_start(text: str, start: int, end: int) -> int:
 
 
 def _line_after(text: str, offset: int) -> int:
-    """Return where the line after that of an offset begins."""
+    """Return the offset of the next line after `offset`; the text's length if there is none."""
     end = text.find("\n", offset)
     return len(text) if end < 0 else end + 1

@@ -1,6 +1,6 @@
-"""The kinds of values in config.toml, each with its words for a value that it may not have.
+"""Types of values in config.toml, each with its description for error messages.
 
-The tables are in `config.file` and `config.mcp_tables`.
+`config.file` and `config.mcp_tables` have the tables.
 """
 
 from collections.abc import Sequence
@@ -17,28 +17,28 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 MAX_COUNT = 10**9
-"""The largest number of retries or milliseconds."""
+"""Maximum number of retries or milliseconds."""
 
 
 def mistake(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> PydanticCustomError:
-    """Return the error of a value that should have been what these words say.
+    """Return the error for a wrong value; `words` describe a valid one, such as "a string".
 
-    `valid` are the words that it may be, for a suggestion; a value that may be a `secret` that got
-    into the wrong place is not quoted.
+    `valid`: allowed values, for a suggestion. `secret`: the wrong value may be a secret in the
+    wrong place, so messages do not quote it.
     """
     context = {"words": words, "valid": list(valid), "secret": secret}
     return PydanticCustomError("unexpected", "{words}", context)
 
 
 class Expectation(NamedTuple):
-    """A check that gives one error, with these words, for whatever is wrong with a value."""
+    """Validator that raises a single error, with `words`, for any mistake in a value."""
 
     words: str
     valid: tuple[str, ...] = ()
     secret: bool = False
 
     def __call__(self, value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-        """Return the value. Raises PydanticCustomError."""
+        """Return the validated value. Raises PydanticCustomError if it is wrong."""
         try:
             return validate(value)
         except ValidationError:
@@ -46,7 +46,7 @@ class Expectation(NamedTuple):
 
 
 def expect(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> WrapValidator:
-    """Check a value, see `mistake`."""
+    """Return a validator whose error is `mistake` of these arguments."""
     return WrapValidator(Expectation(words, tuple(valid), secret))
 
 
@@ -76,13 +76,13 @@ VariableName = Annotated[
 VariableValue = Annotated[
     str,
     Field(pattern=r"^[^\x00]*$"),
-    # It may be a key, though of the wrong type.
+    # A wrong value may be a key of the wrong type.
     expect("a string without NUL", secret=True),
 ]
 
 
 class Table(BaseModel):
-    """Keys that are not known are no mistake (`config.keys`)."""
+    """Base of all tables. It ignores unknown keys, which `config.keys` reports."""
 
     model_config = ConfigDict(
         strict=True, extra="ignore", defer_build=True, protected_namespaces=()

@@ -1,5 +1,5 @@
-"""The index of a home's threads, for `thread/list`: a cache of the rollouts in SQLite.
+"""Index of a home's threads, for `thread/list`: a cache of the rollouts in SQLite.
 
-The rollouts are the truth: whatever happens to the index, it is made again from them. Nothing else
-of the server uses SQLite, and nothing here is imported before the first list.
+The rollouts are authoritative: the index can always be rebuilt from them. Only this package uses
+SQLite, and most of it is imported with the first list.
 """

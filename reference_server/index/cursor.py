@@ -1,4 +1,4 @@
-"""Cursors of `thread/list`: opaque text by which the next page is found.
+"""Cursors of `thread/list`: opaque texts that mark the start of the next page.
 
 A cursor is valid for one home and for the filters and the order of its request; a checksum detects
 a damaged one.
@@ -16,19 +16,20 @@ from reference_server.index.query import Query
 _VERSION = 1
 _SUM = 8
 MAX_CURSOR_CHARACTERS = 2048
-"""Characters; none that a server makes comes near."""
+"""Maximum characters; the server's own are far shorter."""
 
 
 class BadCursor(ValueError):
-    """The text is not a cursor of this list; str() says why."""
+    """A text that is not a cursor of this list; str() says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The end of a page.
+    """End of a page.
 
-    `key` and `id` are the last thread's. `last_move`: rows with a higher one were moved since.
-    `started_at`: when the first page was asked for, in seconds since 1970.
+    `key` and `id` are those of its last thread: the time that the list sorts by, and the id.
+    `last_move`: rows with a higher move number were moved since. `started_at`: time of the request
+    for the first page, in seconds since 1970.
     """
 
     key: float
@@ -38,19 +39,19 @@ class Position:
 
 
 def encode_cursor(position: Position, query: Query, home: str) -> str:
-    """Write a position as text."""
+    """Return the cursor of a position, for this query and home."""
     payload = json.dumps([_VERSION, _digest(query), *astuple(position)]).encode()
     return base64.urlsafe_b64encode(_sum(payload, home) + payload).decode().rstrip("=")
 
 
 def decode_cursor(text: str, query: Query, home: str) -> Position:
-    """Read a cursor that came with these filters. Raises BadCursor."""
+    """Return the position of a cursor. Raises BadCursor, also for another query or home."""
     try:
         if len(text) > MAX_CURSOR_CHARACTERS:
             raise ValueError
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         payload = data[_SUM:]
-        # The last character can hold bits that mean nothing.
+        # The last character can hold unused bits.
         canonical = base64.urlsafe_b64encode(data).decode().rstrip("=") == text
         if not canonical or data[:_SUM] != _sum(payload, home):
             raise ValueError

@@ -1,9 +1,9 @@
-"""The file of the index: where it lies, how it is opened, and how a new one takes its place.
+"""Database file of the index: location, opening, replacement.
 
-`index/current-<version>` names the database in use; a new one is built under a new name and named
-there when it is complete. So no server sees a half-built index, and no name is used twice: SQLite
-removes files by name when the last user of a database closes it, also those of a successor of the
-same name.
+The pointer `index/current-<version>` names the database in use; a new one is built under a new name
+and named there when it is complete. So no server sees a half-built index, and no name is used
+twice: SQLite removes files by name when the last user of a database closes it, which would remove
+those of a successor of the same name.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 VERSION = 1
 """Version of the schema and the rows. Servers of another version use another index."""
 BUSY_TIME = 5.0
-"""Seconds to wait for another server that writes; it does so for milliseconds."""
+"""Seconds to wait for another server that writes, which takes milliseconds."""
 _POINTER = f"current-{VERSION}"
 _NAME = re.compile(rb"threads-[0-9a-f]{16}\.sqlite")
 _ABANDONED = 3600.0
@@ -70,9 +70,9 @@ CREATE INDEX by_length ON threads (key) WHERE long;
 _TITLES = """
 CREATE VIRTUAL TABLE titles USING fts5 (title, tokenize = 'trigram case_sensitive 1');
 """
-"""By three characters in a row: which titles can hold a word. Not every SQLite has it."""
-# Nothing is lost when the machine fails: a process first looks at every file, and rebuilds a
-# damaged index.
+"""Full-text table of titles by trigrams, to search for parts of them. Not every SQLite has it."""
+# Not synchronous: a crash of the machine loses nothing, since a process first checks every file,
+# and rebuilds a damaged index.
 _SETTINGS = """
 PRAGMA trusted_schema = OFF;
 PRAGMA synchronous = OFF;
@@ -85,7 +85,7 @@ class NoIndex(Exception):
 
 
 class Database:
-    """One open database. To be used by one thread at a time."""
+    """An open database, for one thread at a time."""
 
     def __init__(self, connection: sqlite3.Connection, pointer: "_PointerState | None") -> None:
         self.connection = connection
@@ -96,7 +96,7 @@ class Database:
 
     @classmethod
     def open(cls, folder: Path) -> "Database":
-        """Open the database in use. Raises NoIndex, sqlite3.Error."""
+        """Open the database in use. Raises NoIndex if there is no valid one, sqlite3.Error."""
         pointer = folder / _POINTER
         state = _pointer_state(pointer)
         name = _read_pointer(pointer)
@@ -110,7 +110,7 @@ class Database:
 
     @classmethod
     def in_memory(cls) -> "Database":
-        """Make an empty one that no other server sees."""
+        """Return an empty database in memory."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         _make_tables(connection)
         return cls(connection, None)
@@ -121,12 +121,12 @@ class Database:
 
     @contextmanager
     def write_transaction(self) -> Generator[None]:
-        """Change the rows, all or nothing; no other server writes within the block."""
+        """Run the block as one transaction, during which no other server writes."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
-            # Where the error was SQLite's own, it may have rolled back already.
+            # After an error of its own, SQLite may have rolled back already.
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
@@ -134,7 +134,7 @@ class Database:
 
     @contextmanager
     def read_transaction(self) -> Generator[None]:
-        """See the rows as they are now for the length of the block, whatever others write."""
+        """Read in the block from one snapshot of the rows, whatever others write."""
         self.connection.execute("BEGIN")
         try:
             yield
@@ -143,7 +143,7 @@ class Database:
                 self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close it; the file stays."""
+        """Close the database; its file stays."""
         with contextlib.suppress(sqlite3.Error):
             self.connection.close()
 
@@ -156,7 +156,7 @@ class Successor:
         self._folder = folder
         self._name = f"threads-{os.urandom(8).hex()}.sqlite"
         path = folder / self._name
-        # Made here, so that it is private: SQLite gives the files beside it the same permissions.
+        # Created here with private permissions, which SQLite copies to the files beside it.
         os.close(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
         connection = _connect(path)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -164,7 +164,7 @@ class Successor:
         self.database = Database(connection, None)
 
     def publish(self) -> Database:
-        """Replace the database in use, which is removed. Raises OSError."""
+        """Make this the database in use, remove the old one, and return it. Raises OSError."""
         pointer = self._folder / _POINTER
         if pointer.is_dir() and not pointer.is_symlink():
             pointer.rename(self._folder / f"{_POINTER}.moved-{time.time_ns()}")
@@ -180,12 +180,12 @@ class Successor:
         return Database(self.database.connection, _pointer_state(pointer))
 
     def give_up(self) -> None:
-        """Remove it."""
+        """Close and remove the new database."""
         self.database.close()
         _remove(self._folder, self._name)
 
     def _remove_others(self, old: str | None) -> None:
-        """Remove the one before, and what killed servers left: an open one goes on being usable."""
+        """Remove the old database, which stays usable while open, and those of killed servers."""
         if old is not None:
             _remove(self._folder, old)
         with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
@@ -238,7 +238,10 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _check_database(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a database that is whole and of this version. Raises NoIndex, sqlite3.Error."""
+    """Return the connection if the database is undamaged and of this version; else close it.
+
+    Raises NoIndex, sqlite3.Error.
+    """
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != VERSION:

@@ -1,7 +1,7 @@
-"""The index of one home, as one server uses it.
+"""Index of one home, as one server uses it.
 
 Before a page is returned, this server's changes are read, the folders are checked, and every file
-of the page is compared with its row. Without space on the disk the index is kept in memory.
+of the page is compared with its row. If the disk cannot be used the index is kept in memory.
 All of this blocks; `lists` calls it in a worker thread.
 """
 
@@ -32,9 +32,9 @@ _log = logging.getLogger(__name__)
 EVERY_FILE_TIME = 30.0
 """Seconds after which all files are compared with their rows again."""
 EVERY_FILE_SHARE = 50
-"""Multiple of the duration of the last check that must pass, too."""
+"""Multiple of the duration of the last such check that must pass, too."""
 _ROUNDS = 4
-"""Times that a page is asked for while its files change."""
+"""Maximum queries for a page whose files keep changing."""
 _OUTSIDE_ERRORS = (
     "SQLITE_BUSY",
     "SQLITE_LOCKED",
@@ -51,7 +51,7 @@ _OUTSIDE_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class ListedThread:
-    """One thread of a list, and the path of its rollout."""
+    """A thread of a list, and the path of its rollout."""
 
     path: str
     summary: Summary
@@ -59,14 +59,14 @@ class ListedThread:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a list, and where the next begins; None after the last one."""
+    """A page of a list; `next` is where the next page begins, None after the last one."""
 
     threads: list[ListedThread]
     next: Position | None
 
 
 class ThreadIndex:
-    """The index of a home. May be used from several threads; one at a time gets at it."""
+    """Index of a home. Several threads may use it; a lock admits one at a time."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -81,11 +81,14 @@ class ThreadIndex:
         self._next_check = 0.0
 
     def note(self, thread: str, path: Path) -> None:
-        """Note that a rollout was written to, came or went; it is read before the next page."""
+        """Note that a rollout was written, made or removed; it is read before the next page."""
         self._changed.add((thread, path))
 
     def page(self, query: Query, after: Position | None, now: float) -> Listing:
-        """Return a page; `now` is in seconds since 1970. Raises GivenUp, OSError."""
+        """Return a page, the first for None; `now` is in seconds since 1970.
+
+        Raises GivenUp after `give_up`, OSError.
+        """
         with self._lock:
             return self._with_recovery(partial(self._page, query, after, now))
 
@@ -100,7 +103,7 @@ class ThreadIndex:
     def _write_down(self) -> None:
         try:
             if self._database is None:
-                # Not trusted with a page before every file was looked at.
+                # Before it serves a page, every file must be checked.
                 self._database = Database.open(self._folder)
                 self._checked = False
             if self._in_memory or self._database.is_current(self._folder):
@@ -115,18 +118,18 @@ class ThreadIndex:
             self._close_database()
 
     def check_if_due(self) -> None:
-        """Compare all files with their rows, if that was long ago. Raises GivenUp, OSError."""
+        """Compare all files with their rows if `is_check_due`. Raises GivenUp, OSError."""
         with self._lock:
             if self.is_check_due:
                 self._with_recovery(self._check_every_file)
 
     @property
     def is_check_due(self) -> bool:
-        """Return whether `check_if_due` would do anything."""
+        """Return whether the last comparison of all files was long ago."""
         return self._checked and time.monotonic() > self._next_check
 
     def give_up(self) -> None:
-        """Make running operations raise GivenUp soon: their callers have stopped waiting."""
+        """Make running operations raise GivenUp soon, since their callers no longer wait."""
         self._given_up.set()
 
     def close(self) -> None:
@@ -138,7 +141,10 @@ class ThreadIndex:
             self._close_database()
 
     def _with_recovery(self, task: Callable[[Database], T]) -> T:
-        """Run a task with the database; if that fails, with a rebuilt one."""
+        """Return the task's result with the database, or after a failure with a rebuilt one.
+
+        A second failure rebuilds it in memory. Raises GivenUp, OSError, sqlite3.Error.
+        """
         try:
             return task(self._open_database())
         except sqlite3.Error as error:
@@ -154,7 +160,7 @@ class ThreadIndex:
         return task(self._build())
 
     def _open_database(self) -> Database:
-        """Return the database in use, whole and up to date. Raises OSError, sqlite3.Error."""
+        """Return the database in use, checked or newly built. Raises OSError, sqlite3.Error."""
         database = self._database
         if database is not None and not database.is_current(self._folder):
             self._close_database()
@@ -172,7 +178,7 @@ class ThreadIndex:
         return database
 
     def _build(self) -> Database:
-        """Make a new index. Raises GivenUp, OSError, sqlite3.Error."""
+        """Build a new index and use it. Raises GivenUp, OSError, sqlite3.Error."""
         started_at = time.monotonic()
         successor = self._successor()
         database = Database.in_memory() if successor is None else successor.database
@@ -190,7 +196,7 @@ class ThreadIndex:
         return database
 
     def _successor(self) -> Successor | None:
-        """Begin a new index on disk; None if it is to be kept in memory."""
+        """Return a new index on disk; None if the index is kept in memory."""
         if not self._in_memory:
             try:
                 return Successor(self._folder)
@@ -244,7 +250,7 @@ class ThreadIndex:
             with database.read_transaction():
                 page = page_of(database, query, after, now)
             stale = [row.place for row in page.rows if not self._is_fresh(row)]
-            # A file that is written to all the time is shown as it was a moment ago.
+            # In the last round a file that keeps changing is shown as it was a moment ago.
             if not stale or not rounds_left:
                 return self._listing(page)
             self._upkeep.reread(database, stale)

@@ -1,6 +1,6 @@
-"""Lists of threads without blocking the event loop, and changes of threads for the index.
+"""Lists of threads for the event loop, without blocking it, and changes of threads for the index.
 
-SQLite and the rest of the index are imported when they are first needed.
+SQLite and the rest of the index are imported on first use.
 """
 
 import logging
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 WRITE_TIME = 0.1
-"""Seconds after which a change is written down, together with those that followed it."""
+"""Seconds after which a change is written to the index, with those that followed it."""
 WRITE_SHARE = 20
 """Multiple of the duration of the last write that must pass, too, on a busy server."""
 MAX_WRITE_SECONDS = 1.0
 
 
 class ThreadLists:
-    """The index of a home, for the event loop. It is the watcher of the loaded threads."""
+    """Access of the event loop to the index of a home; it is the watcher of the loaded threads."""
 
     def __init__(self, tasks: TaskGroup, home: Home, clock: Callable[[], float]) -> None:
         self._tasks = tasks
@@ -42,7 +42,7 @@ class ThreadLists:
         self._writing = False
         self._write_time = WRITE_TIME
         self._closed = anyio.Event()
-        # One at a time gets at the index; the others wait here, not in worker threads.
+        # The index serves one task at a time; the others wait here, not in worker threads.
         self._limiter = CapacityLimiter(1)
 
     @cached_property
@@ -52,7 +52,7 @@ class ThreadLists:
         return ThreadIndex(self._home)
 
     def on_change(self, thread_id: str, path: Path) -> None:
-        """Note that a thread's rollout says something new."""
+        """Note that a thread's rollout has changed."""
         self._changed.add((thread_id, path))
         self._write_soon()
 
@@ -65,9 +65,9 @@ class ThreadLists:
     async def page(
         self, query: "Query", cursor: str | None
     ) -> "tuple[list[ListedThread], str | None]":
-        """Return a page and the cursor of the next; the first one reads the whole home.
+        """Return a page and the cursor of the next, None after the last one.
 
-        Raises BadCursor, OSError.
+        The first call may read all rollouts of the home. Raises BadCursor, GivenUp, OSError.
         """
         from reference_server.index.cursor import decode_cursor, encode_cursor
 
@@ -106,7 +106,7 @@ class ThreadLists:
         if "_index" in vars(self) or self._home.thread_index.is_dir():
             await to_thread.run_sync(self._write_down, limiter=self._limiter)
         else:
-            # Building the index reads every file.
+            # Without an index there is nothing to update; building one would read every file.
             self._changed.clear()
 
     def _write_down(self) -> None:
@@ -125,7 +125,7 @@ class ThreadLists:
             _log.warning("threads were not compared with their files: %s", error)
 
     async def close(self) -> None:
-        """Write the noted changes; never raises."""
+        """End running operations and write the noted changes. Never raises."""
         self._closed.set()
         if "_index" in vars(self):
             self._index.give_up()

@@ -1,13 +1,13 @@
-"""One page of a list, from the rows.
+"""Pages of a list, queried from the rows.
 
-Each walks an index in the order of the page and stops when the page is full, so its cost does not
-grow with the number of threads; what it walks past are rows that a further filter or the search
-leaves out.
+A query walks an SQL index in the order of the page and stops when the page is full, so its cost
+does not grow with the number of threads; it only walks past rows that another filter or the search
+rejects.
 
-A thread that nobody touches has its place in the order, and the cursor says where the last page
-ended: so each comes once. But a touch can become known late, when another server writes it down or
-a file is looked at again, and then the thread jumps over the cursor. Rows that have moved since the
-last page, but whose thread was not touched since the first, are given first (`late_rows`).
+A thread that is not updated keeps its place in the order, and the cursor marks the end of the last
+page, so each thread is listed once. But an update can become known late, when another server writes
+it or a file is checked again; then the row moves over the cursor. Rows that have moved since the
+last page, but whose thread was not updated since the first page, come first (`_late_rows`).
 """
 
 import heapq
@@ -32,22 +32,22 @@ from reference_server.index.rows import (
 )
 
 MAX_WALKS = 8
-"""Values of a filter, for each of which its own index is walked; with more, one walk filters."""
+"""Maximum values of a filter with a walk of the filter's index for each; else one walk filters."""
 ROWS_BEFORE_LOOKUP = 1000
-"""Rows that are looked at for a word before it is looked up."""
+"""Rows that are searched for a term before the full-text table is used."""
 MAX_SORTED_TITLES = 2000
-"""Titles that may be sorted; where more hold a word, a walk finds a page of them soon."""
+"""Maximum matching titles that are sorted; if more match, a walk finds a page of them soon."""
 TRIGRAM_LENGTH = 3
-"""Characters: the parts by which titles are looked up."""
+"""Minimum characters of a term for the full-text table."""
 MAX_LOOKUP_CHARACTERS = 64
-"""Characters of a word that are looked up; the rest is compared."""
+"""Maximum characters of a term for the full-text table; the rest is compared."""
 _COLUMN = {name: number for number, name in enumerate(COLUMNS.split(", "))}
 _ID, _MOVED = _COLUMN["id"], _COLUMN["moved"]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows, and where the next page begins; None after the last one."""
+    """Rows of a page; `next` is where the next page begins, None after the last one."""
 
     rows: list[Row]
     next: Position | None
@@ -59,7 +59,7 @@ def page_of(database: Database, query: Query, after: Position | None, now: float
     connection = database.connection
     moved = last_move(connection)
     if after is not None:
-        # In an index made anew the last move can be an earlier one.
+        # In a rebuilt index the last move number can be lower.
         moved = max(moved, after.last_move)
     late_rows: list[tuple[Any, ...]] = []
     if after is not None and query.sort == "updated" and moved > after.last_move:
@@ -107,7 +107,7 @@ def _next_rows(
     """Return the next rows in the order of the query."""
     if not query.term:
         return _walk(database.connection, query, after, limit)
-    # A common word is found soon; the rows with a rare one are few, and can be sorted.
+    # A common term is found soon; the rows with a rare one are few, and can be sorted.
     first_rows = _walk(database.connection, query, after, limit, among=ROWS_BEFORE_LOOKUP)
     if len(first_rows) == limit:
         return first_rows
@@ -129,7 +129,10 @@ def _walk(
     *,
     among: int | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Walk one index, or several side by side; `among`: look at most at this many rows of each."""
+    """Return rows in order by walking one SQL index, or one index for each of several values.
+
+    `among`: maximum rows examined in each walk.
+    """
     column, values_walked = _driver(query)
     index = f"by_{query.sort}" if column is None else f"by_{column}_{query.sort}"
     column_condition = "" if column is None else f"AND {column} = ?"
@@ -154,7 +157,7 @@ def _walk(
 def _rows_by_title(
     connection: sqlite3.Connection, query: Query, after: Position | None, limit: int, match: str
 ) -> list[tuple[Any, ...]]:
-    """Find the rows that can hold the word first, and sort those that do."""
+    """Return rows in order by looking up titles that may hold the term, and sorting matches."""
     behind, position = _after_condition(query, after)
     conditions, values = _filters(query, driven_by=None)
     return connection.execute(
@@ -166,7 +169,7 @@ def _rows_by_title(
 
 
 def _match(term: str) -> str | None:
-    """Return the look-up for the beginning of a word; None if it is too short."""
+    """Return the full-text query for the beginning of a term; None if the term is too short."""
     if len(term) < TRIGRAM_LENGTH:
         return None
     return '"' + searchable(term[:MAX_LOOKUP_CHARACTERS]).replace('"', '""') + '"'
@@ -186,7 +189,7 @@ def _merge_walks(
 
 
 def _driver(query: Query) -> tuple[str | None, list[tuple[str, ...]]]:
-    """Choose the column whose index is walked, and the values: a walk for each."""
+    """Return the column whose index is walked, and a value for each walk; (None, [()]) if none."""
     if query.cwd is not None:
         return "cwd", [(query.cwd,)]
     for column, words in (("provider", query.providers), ("source", query.sources)):
@@ -197,7 +200,7 @@ def _driver(query: Query) -> tuple[str | None, list[tuple[str, ...]]]:
 
 
 def _filters(query: Query, *, driven_by: str | None) -> tuple[str, list[Any]]:
-    """Return the other filters as SQL, and their values."""
+    """Return the filters, except on the column `driven_by`, as SQL and their values."""
     parts: list[str] = []
     values: list[Any] = []
     if query.cwd is not None and driven_by != "cwd":
@@ -209,7 +212,7 @@ def _filters(query: Query, *, driven_by: str | None) -> tuple[str, list[Any]]:
             parts.append(f"AND {column} IN ({', '.join('?' * len(distinct))})")
             values.extend(distinct)
     if query.term:
-        # Of bytes: of text, SQLite would count characters, and LIKE knows no case.
+        # Compared as bytes: for text SQLite would count characters, and LIKE ignores case.
         term = query.term.encode()
         parts.append("AND (instr(preview, ?) OR instr(name, ?))")
         values.extend((term, term))

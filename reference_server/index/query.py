@@ -26,6 +26,6 @@ class Query:
     term: str | None = None
 
     def filters(self) -> tuple[Any, ...]:
-        """Return the filters in one form: the order of words in a list means nothing."""
+        """Return the filters in a normal form, with lists sorted and without duplicates."""
         providers, sources = sorted(set(self.providers)), sorted(set(self.sources))
         return self.archived, providers, sources, self.cwd, self.term or None

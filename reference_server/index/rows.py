@@ -1,6 +1,6 @@
-"""The rows of the index: one for each rollout file.
+"""Rows of the index, one for each rollout file.
 
-When a row is written lives in `upkeep`, which rows a list shows in `pages`.
+`upkeep` decides when to write a row, `pages` which rows a list shows.
 """
 
 import os
@@ -15,7 +15,7 @@ from reference_server.index.database import Database
 from reference_server.index.summary import Stamp, Summary
 
 SESSIONS, ARCHIVED, HIDDEN, UNREADABLE = range(4)
-"""Shelves: where a row is shown. HIDDEN: behind another file of the same thread."""
+"""Shelves of rows, by which lists select them. HIDDEN: another file has the same thread."""
 
 COLUMNS = (
     "key, folder, file, id, shelf, unreadable, inode, size, changed, read_to, mark, "
@@ -27,19 +27,19 @@ _WRITTEN = (
 )
 _ALWAYS = (int, bytes, bytes, str, *[int] * 8, float, float, str, str, str)
 _TYPES = ((*_ALWAYS, bytes, bytes), (*_ALWAYS, type(None), bytes))
-"""Of the values of COLUMNS: a thread need not have a name."""
+"""Types of the values of COLUMNS, with and without a name."""
 _INSERT = f"INSERT INTO threads ({_WRITTEN}) VALUES ({', '.join('?' * 19)})"
 _UPDATE = f"UPDATE threads SET ({_WRITTEN}) = ({', '.join('?' * 19)}) WHERE key = ?"
 
 TITLE_LENGTH = 1000
-"""Characters of a title that are looked up by their parts; a longer title is always looked at."""
+"""Characters of a title in the full-text table; longer titles are examined in each search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a rollout: its folder below the home, its file name, and its thread.
+    """Place of a rollout: its folder below the home, its file name, and the id of its thread.
 
-    Folder and file are bytes, since names of files need not be text.
+    Folder and file are bytes, since file names need not be text.
     """
 
     folder: bytes
@@ -52,16 +52,16 @@ class Place:
 
     @property
     def is_archived(self) -> bool:
-        """Return whether it lies among the archived ones."""
+        """Return whether the rollout is in the archive."""
         return self.folder.split(b"/", 1)[0] == b"archived_sessions"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row. `summary` is None for a file that cannot be read.
+    """A row. `summary` is None for a file that cannot be read.
 
-    `move_number` counts up with every change of `updated`, over all rows, and is at least the time
-    of the change in microseconds. In an index made anew it is the time when the file was written.
+    `move_number` rises with every change of `updated` in any row, and is at least the time of the
+    change in microseconds. In a rebuilt index it is the time when the file was written.
     """
 
     key: int
@@ -73,7 +73,7 @@ class Row:
 
 
 def row_of(values: tuple[Any, ...]) -> Row:
-    """Make a row of the values of COLUMNS. Raises sqlite3.DatabaseError where they are damaged."""
+    """Return the row of the values of COLUMNS. Raises sqlite3.DatabaseError for wrong types."""
     if tuple(map(type, values)) not in _TYPES:
         raise sqlite3.DatabaseError("a row is damaged")
     key, folder, file, thread, shelf, unreadable, inode, size, changed, read_to, mark = values[:11]
@@ -105,7 +105,7 @@ def _text(data: bytes) -> str:
 
 
 def row_at(connection: sqlite3.Connection, place: Place) -> Row | None:
-    """Return the row of a file."""
+    """Return the row of a file; None if there is none."""
     values = connection.execute(
         f"SELECT {COLUMNS} FROM threads WHERE folder = ? AND file = ?", (place.folder, place.file)
     ).fetchone()
@@ -123,7 +123,7 @@ def rows_in(
 
 
 def unreadable_rows(connection: sqlite3.Connection, limit: int) -> list[tuple[Place, Stamp]]:
-    """Return rows of files that could not be read, those first that were made last."""
+    """Return the place and stamp of files that could not be read, the newest rows first."""
     rows = connection.execute(
         "SELECT folder, file, id, inode, size, changed FROM threads INDEXED BY by_created "
         "WHERE shelf = ? ORDER BY key DESC LIMIT ?",
@@ -141,7 +141,10 @@ def write_row(
     earlier: Row | None,
     moved: int,
 ) -> None:
-    """Write the row of a file; `earlier` is the one that it has, if any."""
+    """Write the row of a file, with `summary` None if it is unreadable.
+
+    `earlier` is its present row, if any; `moved` the new move number.
+    """
     connection = database.connection
     thread_values: tuple[Any, ...] = (0, 0, moved, 0.0, 0.0, "", "", "", None, b"")
     if summary is not None:
@@ -163,7 +166,7 @@ def write_row(
         place.folder,
         place.file,
         place.id,
-        # Unless another file of the thread changes it, which is found out below.
+        # `_shelve` below corrects this if the thread has another file.
         _own_shelf(place, unreadable=unreadable) if earlier is None else earlier.shelf,
         unreadable,
         stamp.inode,
@@ -201,19 +204,19 @@ def remove_row(database: Database, place: Place) -> None:
 
 
 def _title(summary: Summary | None) -> str:
-    """Return the text that a search looks at."""
+    """Return the text for the full-text table: name and preview."""
     if summary is None:
         return ""
     return searchable(f"{summary.name or ''}\n{summary.preview}".strip("\n"))
 
 
 def searchable(text: str) -> str:
-    """Return a text as it is looked up by its parts, which end at a NUL."""
+    """Return a text without NUL, at which the full-text table would end it."""
     return text.replace("\0", "\ufffd")
 
 
 def last_move(connection: sqlite3.Connection) -> int:
-    """Return the highest `move_number`."""
+    """Return the highest `move_number`, 0 without rows."""
     highest = 0
     for shelf in (SESSIONS, ARCHIVED):
         (highest_of_shelf,) = connection.execute(
@@ -229,7 +232,7 @@ def next_move(connection: sqlite3.Connection) -> int:
 
 
 def _shelve(connection: sqlite3.Connection, thread: str) -> None:
-    """Put each row of a thread where it belongs."""
+    """Set the shelves of a thread's rows: the first in order is shown, the others are HIDDEN."""
     rows = connection.execute(
         "SELECT key, folder, file, shelf, unreadable FROM threads WHERE id = ?", (thread,)
     ).fetchall()
@@ -237,7 +240,7 @@ def _shelve(connection: sqlite3.Connection, thread: str) -> None:
         (Place(folder, file, thread), key, shelf, unreadable)
         for key, folder, file, shelf, unreadable in rows
     ]
-    # In the order in which `rollout.store` looks.
+    # In the search order of `rollout.store`.
     places.sort(key=lambda one: (one[0].is_archived, one[0].folder + b"/" + one[0].file))
     for position, (place, key, shelf, unreadable) in enumerate(places):
         correct_shelf = HIDDEN if position else _own_shelf(place, unreadable=unreadable)

@@ -1,7 +1,7 @@
-"""A stored thread as a list shows it, read from its rollout.
+"""Summary of a stored thread for lists, read from its rollout.
 
-Only lines that change what a list shows are parsed. What the records mean lives in
-`rollout.records`; `rollout.reader` reads a thread whole.
+Only lines that can change the summary are parsed. `rollout.records` defines the records;
+`rollout.reader` reads a whole thread.
 """
 
 import os
@@ -30,15 +30,15 @@ from reference_server.settings import ThreadSettings
 
 _HEAD = re.compile(rb'\{"type":"([a-z-]+)","at":(\d{1,12}(?:\.\d{1,12})?)[,}]')
 _UNSHOWN = frozenset((b"history", b"steered", b"compacted", b"turn-completed", b"rollback"))
-"""Records of which a list shows the time alone."""
+"""Types of records that only change the time of the last update."""
 _MARK_BYTES = 256
 _NO_SIGN = (1 << 63) - 1
-"""SQLite's integers have a sign, numbers of files have none."""
+"""Mask for inode numbers, which are unsigned, while SQLite's integers are signed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Values that show a change of a file: its number, size in bytes, and time in nanoseconds."""
+    """Values that show a change of a file: inode, size in bytes, and time in nanoseconds."""
 
     inode: int
     size: int
@@ -46,21 +46,21 @@ class Stamp:
 
     @classmethod
     def of(cls, status: os.stat_result) -> "Stamp":
-        """Return the stamp of a rollout that can be read."""
+        """Return the stamp of a readable rollout, with its modification time."""
         return cls(status.st_ino & _NO_SIGN, status.st_size, status.st_mtime_ns)
 
     @classmethod
     def of_unreadable(cls, status: os.stat_result) -> "Stamp":
-        """Return the same of one that cannot: a change of its permissions counts too."""
+        """Return the stamp of an unreadable one, whose time shows new permissions too."""
         return cls(status.st_ino & _NO_SIGN, status.st_size, status.st_ctime_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One thread as a list shows it; times are seconds since 1970.
+    """A thread as a list shows it; times are seconds since 1970.
 
-    `stamp` is that of the file before it was read, `offset` the end of its last whole line, and
-    `mark` a checksum of the bytes before that: by these a file that has grown is read on.
+    `stamp` is the file's before it was read, `offset` the end of its last complete line, and `mark`
+    a checksum of the bytes before that: with them, reading continues in a file that has grown.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Summary:
 
 
 def read_summary(path: Path, earlier: Summary | None = None) -> Summary:
-    """Read a rollout's summary, only what is new where `earlier` is of the same file.
+    """Return a rollout's summary; if the file has only grown since `earlier`, read only the rest.
 
     Blocks. Raises OSError, UnreadableRollout.
     """
@@ -90,14 +90,14 @@ def read_summary(path: Path, earlier: Summary | None = None) -> Summary:
         file.seek(offset)
         for line in lines_of(file):
             reading.take(line)
-            # A line without an end may still be going to be written.
+            # A line without an end may be incomplete.
             if line.endswith(b"\n"):
                 offset += len(line)
         return reading.summary(stamp, offset, _mark(file, offset))
 
 
 def _has_grown(file: BinaryIO, stamp: Stamp, earlier: Summary) -> bool:
-    """Return whether the file only had data appended."""
+    """Return whether data was appended to the file and nothing else changed."""
     return (
         stamp.inode == earlier.stamp.inode
         and stamp.size > earlier.stamp.size >= earlier.offset
@@ -112,7 +112,7 @@ def _mark(file: BinaryIO, offset: int) -> int:
 
 
 class _Reading:
-    """The content of the lines so far. Nothing else of the module is asked so often."""
+    """Summary of the lines so far. `take` is called for every line, so it must be fast."""
 
     def __init__(self, path: Path, earlier: Summary | None) -> None:
         self._path = path
@@ -127,9 +127,9 @@ class _Reading:
         self._preview = "" if earlier is None else earlier.preview
 
     def take(self, line: bytes) -> None:
-        """Read one more line. Raises UnreadableRollout."""
+        """Add a line; a damaged one is ignored. Raises UnreadableRollout for a newer format."""
         head = _HEAD.match(line) if self._has_begun else None
-        # A line that was cut short is not a record.
+        # An incomplete line is not a record.
         if head is not None and line.endswith(b"}\n") and self._shows_its_time_alone(head[1], line):
             at = float(head[2])
             if self._updated < at < YEAR_10000:
@@ -140,7 +140,7 @@ class _Reading:
             except NewerFormat as error:
                 raise UnreadableRollout(f"{self._path}: {error}") from None
             except ValueError:
-                # Damaged, or of a kind that this version does not know.
+                # Damaged, or of a type that this version does not know.
                 pass
 
     def _shows_its_time_alone(self, kind: bytes, line: bytes) -> bool:
@@ -157,7 +157,7 @@ class _Reading:
                 self._take_settings(record.settings)
             return
         if not self._has_begun and isinstance(record, TurnStartedRecord):
-            # The first line is lost: the reader takes the thread's id from the name of the file.
+            # The first line is lost; the file's name has the thread's id.
             self._thread, self._source = thread_id_of(self._path) or "", APP_SERVER
             self._created, self._has_begun = record.at, self._thread != ""
         if not self._has_begun:
@@ -177,7 +177,7 @@ class _Reading:
         self._provider, self._cwd = settings.model_provider, settings.cwd
 
     def summary(self, stamp: Stamp, offset: int, mark: int) -> Summary:
-        """Return the summary. Raises UnreadableRollout."""
+        """Return the summary. Raises UnreadableRollout if there was no thread record."""
         if not self._has_begun:
             raise UnreadableRollout(f"{self._path}: holds no thread record")
         return Summary(

@@ -1,7 +1,7 @@
-"""Keeping the index in step with the files, whatever changes them.
+"""Upkeep of the index, so that its rows match the files, whatever changes them.
 
-A folder's time shows that files came or went, a file's stamp that it was written. A look at all
-files, such as the first one of a process, trusts only that a file with the same stamp is the same.
+A folder's time shows that files were made or removed, a file's stamp that it was written. A check
+of all files, such as the first one of a process, compares the stamp of each with its row.
 """
 
 import contextlib
@@ -35,25 +35,25 @@ from reference_server.rollout.reader import GivenUp
 _log = logging.getLogger(__name__)
 
 FEW_FOLDERS = 256
-"""With more, only those that servers write to are looked at for every list."""
+"""Maximum folders that are all checked for every list; of more, only those that servers use."""
 OTHERS_TIME = 0.5
-"""Seconds after which the others are looked at too."""
+"""Seconds after which the other folders are checked too."""
 UNREADABLE_PER_LIST = 100
-"""Unreadable files that are checked for every list; the rest are checked with all files."""
+"""Maximum unreadable files checked for every list; the rest is checked with all files."""
 _DEPTH = 3
-"""Year, month, day. Folders may be links, even in a circle: the search goes no deeper."""
+"""Depth of folders (year, month, day), a limit because links to folders may form a cycle."""
 _NEWEST = 3
 _FILE = re.compile(f"rollout-.*-(thr_{NUMBER})\\.jsonl".encode())
 _COARSE, _FINE = 2_000_000_000, 50_000_000
-"""Nanoseconds within which a folder may change again without a new time: clocks of file systems
-are coarse. The first where they count seconds or worse."""
+"""Nanoseconds within which a folder may change again without a new time, since clocks of file
+systems are coarse; _COARSE for those that count seconds or more."""
 _SERVER_ERRORS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
-"""Errors that say nothing of the file."""
+"""Errors that are not the file's fault."""
 
 
 @dataclass(slots=True)
 class _Folder:
-    """A folder as it was read. `changed` is None where it may have changed since unnoticed."""
+    """Content of a folder; `changed_ns` is None if a later change may have the same time."""
 
     depth: int
     changed_ns: int | None
@@ -62,7 +62,7 @@ class _Folder:
 
 
 class Upkeep:
-    """Keeps the rows of one database right. To be used by one thread at a time."""
+    """Upkeep of one database's rows, for one thread at a time."""
 
     def __init__(self, home: Home, given_up: Event) -> None:
         self._root = home.root
@@ -74,7 +74,7 @@ class Upkeep:
         self._looked = -OTHERS_TIME
 
     def place_of(self, path: Path, thread: str) -> Place | None:
-        """Return the place of a rollout of this home; None for any other file."""
+        """Return the place of a rollout of this home; None for a file elsewhere."""
         folder, file = os.path.split(os.fsencode(path))
         if not folder.startswith(self._start + b"/"):
             return None
@@ -88,15 +88,18 @@ class Upkeep:
                 self._mend(database, path, every_file=True, built=True)
 
     def reread(self, database: Database, places: Iterable[Place]) -> None:
-        """Bring the rows of these files up to date. Raises OSError, sqlite3.Error."""
+        """Update the rows of these files. Raises OSError, sqlite3.Error."""
         with database.write_transaction():
             for place in places:
                 self._reread(database, place)
 
     def look(self, database: Database, *, everywhere: bool = False) -> None:
-        """Find the files that came and went. Raises GivenUp, OSError, sqlite3.Error."""
+        """Update the rows for files that were made or removed, and of unreadable ones.
+
+        Raises GivenUp, OSError, sqlite3.Error.
+        """
         self._mend_all(database, self._due(everywhere=everywhere), every_file=False)
-        # Another server may just have made it, and writes its first line now.
+        # An unreadable file may be a new one, whose first line another server has written since.
         changed = [
             place
             for place, stamp in unreadable_rows(database.connection, UNREADABLE_PER_LIST)
@@ -106,9 +109,12 @@ class Upkeep:
             self.reread(database, changed)
 
     def look_at_every_file(self, database: Database) -> None:
-        """Find all that has changed. Raises GivenUp, OSError, sqlite3.Error."""
+        """Compare all files with their rows and update these.
+
+        Raises GivenUp, OSError, sqlite3.Error.
+        """
         folders = database.connection.execute("SELECT DISTINCT folder FROM threads")
-        # Folders that are gone are found by no walk.
+        # With the folders of rows, since a walk does not find removed folders.
         due = dict.fromkeys([*self._roots, *(folder for (folder,) in folders)])
         self._mend_all(database, list(due), every_file=True)
 
@@ -120,7 +126,7 @@ class Upkeep:
                     self._mend(database, path, every_file=every_file)
 
     def _due(self, *, everywhere: bool) -> list[bytes]:
-        """Return the folders to be looked at now."""
+        """Return the folders to check now."""
         now = time.monotonic()
         few = len(self._folders) <= FEW_FOLDERS
         if everywhere or few or now - self._looked > OTHERS_TIME:
@@ -135,7 +141,10 @@ class Upkeep:
     def _find_differing(
         self, database: Database, due: Iterable[bytes], *, every_file: bool
     ) -> list[bytes]:
-        """Return those of these folders, and new ones below, whose rows differ from their files."""
+        """Return the folders among `due` and new ones below them whose rows differ from the files.
+
+        Raises GivenUp, OSError, sqlite3.Error.
+        """
         differing: list[bytes] = []
         waiting = [(path, path.count(b"/")) for path in due]
         visited: set[bytes] = set()
@@ -174,7 +183,7 @@ class Upkeep:
             return None
 
     def _scan_folder(self, path: bytes, depth: int, status: os.stat_result) -> _Folder:
-        """Read a folder that was as `status` says before. Raises OSError."""
+        """Return the content of a folder; `status` was read before. Raises OSError."""
         changed = status.st_mtime_ns
         unnoticed = _FINE if changed % 1_000_000 else _COARSE
         settled = abs(time.time_ns() - changed) > unnoticed
@@ -220,9 +229,9 @@ class Upkeep:
         every_file: bool,
         built: bool = False,
     ) -> None:
-        """Make the rows of a folder right. No other server writes rows meanwhile.
+        """Update the rows of a folder, within a write transaction.
 
-        The folder is read again, since another server may have changed its rows meanwhile.
+        Folder and rows are read again: another server may have written rows before it began.
         """
         status = self._status(path)
         folder = _Folder(0, None)
@@ -248,10 +257,10 @@ class Upkeep:
     def _reread(
         self, database: Database, place: Place, *, built: bool = False, settled: bool = False
     ) -> None:
-        """Bring one row up to date. Raises OSError where the fault is not the file's.
+        """Update the row of one file. Raises OSError if the error is not the file's fault.
 
-        `built`: the database has no row of the file. `settled`: where it has none, the row was
-        lost rather than the file new, so the row counts as moved when the file was written.
+        `built`: the database has no row of the file. `settled`: a missing row was lost, rather than
+        the file new, so its move number is the time when the file was written.
         """
         path = place.path(self._root)
         row = None if built else row_at(database.connection, place)
@@ -270,7 +279,7 @@ class Upkeep:
             self._put_unreadable(database, place, path, error, row)
         else:
             if row is None and settled:
-                # A list that had the thread from the row before must not have it again.
+                # A list that had the thread from the lost row must not list it again.
                 moved = min(summary.stamp.changed_ns, time.time_ns()) // 1000
             elif (
                 row is not None and earlier is not None and earlier.updated_at == summary.updated_at
@@ -306,7 +315,7 @@ class Upkeep:
 
 
 def _check_name(path: Path) -> None:
-    """Raise UnreadableRollout for a path that no message can hold."""
+    """Raise UnreadableRollout for a path that is not UTF-8, which no message can hold."""
     try:
         str(path).encode()
     except UnicodeError:

@@ -1,6 +1,5 @@
-"""MCP servers: started or reached as configured, their tools called by the model.
+"""MCP servers: connections as configured, and calls of their tools.
 
-Nothing here knows of threads, turns or items; the engine brings them together (`engine/tools/mcp`).
-It is imported only where a server is configured, and the SDK last of all, in a worker thread: that
-takes half a second.
+This package does not know threads, turns or items; `engine/tools/mcp` does. It is imported only if
+a server is configured. The SDK, whose import takes half a second, is imported in a worker thread.
 """

@@ -1,4 +1,4 @@
-"""The failures of MCP servers."""
+"""Failures of MCP servers."""
 
 
 class McpFailure(Exception):
@@ -6,4 +6,4 @@ class McpFailure(Exception):
 
 
 class NotTaken(McpFailure):
-    """The server has not begun the call; it may be tried again on a new connection."""
+    """The server has not begun the call, so it can be retried on a new connection."""

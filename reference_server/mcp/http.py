@@ -1,7 +1,7 @@
-"""MCP over streamable HTTP, as the SDK's sessions want it.
+"""MCP over streamable HTTP, as streams for the SDK's session.
 
-The SDK keeps a redirect to another origin from being followed, so that the token goes to the
-configured address alone. Source: MCP "Transports".
+The SDK follows no redirect to another origin, so the token goes only to the configured address.
+Source: MCP "Transports".
 """
 
 import re
@@ -34,8 +34,8 @@ SENTENCES = {
 async def over_http(
     server: McpServer, environment: Mapping[str, str], bearer: Bearer | None
 ) -> AsyncGenerator[Wire]:
-    """Connect to a server's address. Raises McpFailure."""
-    # Reading the certificates of the machine may take a while.
+    """Connect to a server's address for the length of the block. Raises McpFailure."""
+    # In a thread: reading the certificates of the machine may take a while.
     guard = await to_thread.run_sync(_Guard, server, bearer)
     if bearer is not None:
         try:
@@ -50,7 +50,7 @@ async def over_http(
         if not token.isascii() or not token.isprintable():
             raise McpFailure(f"the variable {variable} holds what no header can")
         headers["authorization"] = f"Bearer {token}"
-    # Its own bounds: how long an answer may take is bounded by call.
+    # No timeout for reading here: each call has its own.
     timeout = httpx2.Timeout(CONNECTING, read=None)
     async with (
         httpx2.AsyncClient(
@@ -65,7 +65,7 @@ async def over_http(
 
 
 class _Guard(httpx2.AsyncHTTPTransport):
-    """Bounds answers, and remembers why the last one failed."""
+    """HTTP transport that adds the token, limits responses, and keeps the last one's failure."""
 
     def __init__(self, server: McpServer, bearer: Bearer | None) -> None:
         proxy = proxy_for(server.url)
@@ -76,15 +76,15 @@ class _Guard(httpx2.AsyncHTTPTransport):
         self._session_unknown = False
 
     def session_unknown(self) -> bool:
-        """Return whether the last answer said that the session is unknown."""
+        """Return whether the last response to a POST said that the session is unknown."""
         return self._session_unknown
 
     def reason(self) -> str:
-        """Say what was wrong with the last answer; empty if nothing was."""
+        """Return what was wrong with the last response, "" if nothing was."""
         return self._reason
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request."""
+        """Send a request and return the response. Raises TransportError if it is unusable."""
         try:
             response = await self._send_authorized(request)
         except httpx2.TransportError as error:
@@ -116,7 +116,10 @@ class _Guard(httpx2.AsyncHTTPTransport):
         return response
 
     async def _send_authorized(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request with the token of a login, if there is one. Raises OAuthFailure."""
+        """Send a request with the login's token, if any; retry once after 401 with another token.
+
+        Raises OAuthFailure.
+        """
         if self._bearer is None or not self._is_same_server(request.url):
             return await super().handle_async_request(request)
         token = await self._bearer.token()
@@ -130,7 +133,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
         return response
 
     def _is_same_server(self, url: httpx2.URL) -> bool:
-        """Return whether an address belongs to the server that the token is for."""
+        """Return whether an address is on the token's server, or on it with https for http."""
         server_url = httpx2.URL(self._server.url)
         safer = (server_url.scheme, server_url.port) == ("http", None) and (
             url.scheme,
@@ -147,7 +150,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
         return f"log in with `agent mcp login {self._server.name}{more}`"
 
     def _scope_advice(self, response: httpx2.Response) -> str:
-        """Say which scopes a token needs that was not enough (RFC 6750, 3.1)."""
+        """Return advice after 403, with the scopes that the server requires (RFC 6750, 3.1)."""
         header = response.headers.get("www-authenticate", "")
         match = re.search(r'\bscope="([\x21\x23-\x5b\x5d-\x7e ]{1,300})"', header)
         if "insufficient_scope" not in header or match is None:
@@ -155,7 +158,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
         return self._advice(f" --scopes {','.join(match[1].split())}")
 
     def too_large(self) -> None:
-        """Note that an answer was too large."""
+        """Set the reason: a response was too large."""
         self._reason = TOO_LARGE
 
 

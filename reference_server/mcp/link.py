@@ -1,6 +1,6 @@
-"""One MCP server, started when it is first needed, and again when it has ended.
+"""Link to one MCP server, started on first use, and restarted if it has ended.
 
-Nothing of the SDK is imported before the first start.
+The SDK is not imported before the first start.
 """
 
 import logging
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 CLOSING = 5.0
-"""Seconds in which a program must be ended when this server ends; it never needs them all."""
+"""Seconds to wait for the end of a program when this server stops; usually far less."""
 LEAVING = 1.0
-"""Seconds that a server at an address has to take the end of its session."""
+"""Seconds to wait for an HTTP server to end its session."""
 SDK = "reference_server.mcp.session"
 """The module that imports the SDK."""
 
@@ -53,7 +53,10 @@ class Attempt:
         self._known = 0
 
     async def run(self) -> None:
-        """Start it, keep it until it ends or `stop` is set. Never raises."""
+        """Connect and list the tools; stay until it ends or `stop` is set. Never raises.
+
+        `settled` is set once the server has started or failed; `failure` is the reason then.
+        """
         try:
             with self.scope:
                 await self._live()
@@ -98,7 +101,7 @@ class Attempt:
             _log.warning("MCP server %s: %s", self._server.name, words)
 
     async def _stay(self, session: "Session") -> None:
-        """Wait for its end, and list the tools again whenever they have changed."""
+        """Wait for the end of the session, and list the tools again whenever they change."""
         async with anyio.create_task_group() as tasks:
 
             async def stop_on(event: anyio.Event) -> None:
@@ -117,13 +120,13 @@ class Attempt:
                 self._listed = anyio.Event()
 
     async def wait_until_listed(self) -> None:
-        """Wait until the tools are known that the server had when this was called."""
+        """Wait until `listing` includes all changes that the server has announced."""
         while self.session is not None and self._known != self.session.changes:
             await self._listed.wait()
 
 
 class Link:
-    """One server, whether it runs or not."""
+    """A configured server, running or not."""
 
     def __init__(
         self,
@@ -141,13 +144,13 @@ class Link:
 
     @property
     def listing(self) -> Listing:
-        """Return the current list of tools."""
+        """Return the current list of tools, empty if the server is not connected."""
         attempt = self._attempt
         return Listing() if attempt is None or attempt.session is None else attempt.listing
 
     @property
     def failure(self) -> str:
-        """Return why it is not there; empty if it is, or if it starts for the first time."""
+        """Return why the server is missing; "" if it is connected, not started, or starting."""
         if (attempt := self._attempt) is None:
             return ""
         if not attempt.settled.is_set():
@@ -155,10 +158,10 @@ class Link:
         return "" if attempt.session is not None else attempt.failure
 
     async def ready(self, retry: bool = True) -> None:
-        """Start it unless it runs, and wait for its tools.
+        """Start the server unless it runs, and wait for its tools.
 
-        A server that did not start the last time is started only with `retry`, and not waited for:
-        else each turn would wait for one that hangs.
+        A server whose last start failed is started again only with `retry`, and without waiting:
+        otherwise each turn would wait for a server that hangs.
         """
         if not retry and self.failure:
             return
@@ -169,18 +172,18 @@ class Link:
             await attempt.wait_until_listed()
 
     async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> "Result":
-        """Call a tool; a server that has ended is started again before. Raises McpFailure."""
+        """Call a tool, after restarting a server that has ended. Raises McpFailure."""
         try:
             return await (await self._session()).call(tool, arguments, on_progress)
         except NotTaken:
-            # The server has forgotten the session, as one does that was started again.
+            # The server does not know the session any more, perhaps after a restart.
             if (attempt := self._attempt) is not None:
                 attempt.stop.set()
                 await attempt.finished.wait()
             return await (await self._session()).call(tool, arguments, on_progress)
 
     async def close(self) -> None:
-        """End it."""
+        """End the connection and the server's program; wait at most CLOSING or LEAVING."""
         if self._bearer is not None:
             self._bearer.close()
         if (attempt := self._attempt) is None:
@@ -200,7 +203,7 @@ class Link:
         return attempt.session
 
     async def _current(self) -> Attempt:
-        """Return the running attempt, or begin one; a server never has two programs at once."""
+        """Return the running attempt or begin one, once the program of an ended one is gone."""
         attempt = self._attempt
         if (
             attempt is not None
@@ -208,7 +211,7 @@ class Link:
             and attempt.session.end_event.is_set()
         ):
             await attempt.finished.wait()
-        # Another may have waited too, and begun one.
+        # Another task may have waited too, and begun one.
         attempt = self._attempt
         if attempt is None or attempt.finished.is_set():
             self._last_failure = "" if attempt is None or attempt.started else attempt.failure

@@ -1,7 +1,7 @@
-"""The program of an MCP server over stdio: its process and its three streams.
+"""Program of an MCP server over stdio: its process and its three streams.
 
-A warden holds all its processes (`exec`), so that nothing of it is left when it is closed, nor when
-this server is killed. The lines are not interpreted.
+A warden (`sandbox`) holds all its processes, so that none is left when it is closed or this server
+is killed. The lines are not interpreted.
 """
 
 import os
@@ -31,7 +31,7 @@ _READ = 64 * 1024
 
 
 class Program:
-    """A program that runs, or ran. Descriptors are -1 once they are closed."""
+    """A program that runs or has ended; `limit`: maximum bytes of a line of its output."""
 
     def __init__(self, launcher: Launcher, limit: int) -> None:
         self._lines = LineSplitter(limit)
@@ -52,13 +52,13 @@ class Program:
             os.set_blocking(descriptor, False)
 
     async def start(self, path: str, command: Command) -> None:
-        """Start it. Raises McpFailure."""
+        """Start the program. Raises McpFailure."""
         await self._account.request(path, command)
         if not await self._account.wait_for_start():
             raise McpFailure(self._account.failure or "the helper that starts commands went away")
 
     async def follow(self) -> None:
-        """Take note of its end; to run beside all else until `end` is done, even if cancelled."""
+        """Watch for the program's end, in a task that runs until `end`, even if cancelled."""
         with self._following:
             await self._account.wait_for_exit()
             self._exited.set()
@@ -67,18 +67,18 @@ class Program:
 
     @property
     def status(self) -> int | None:
-        """The exit status, as shells give it; None while it runs."""
+        """The exit status, as in shells; None while it runs."""
         return self._account.exit_code
 
     async def receive(self) -> list[Incoming]:
-        """Return the next lines of its output, at least one; an empty list at its end."""
+        """Return the next lines of the output, at least one; an empty list at its end."""
         while data := await _read(self._output):
             if lines := self._lines.feed(data):
                 return lines
         return self._lines.end()
 
     async def send(self, line: bytes) -> None:
-        """Write a line to its input. Raises BrokenPipeError when it reads no more."""
+        """Write a line to the input. Raises BrokenPipeError if the program no longer reads."""
         data = memoryview(line + b"\n")
         while data:
             try:
@@ -87,7 +87,7 @@ class Program:
                 await anyio.wait_writable(self._input)
 
     async def read_errors(self, tell: Callable[[str], None]) -> None:
-        """Call `tell` with each line of its standard error, until its end."""
+        """Call `tell` with each line of standard error, until its end."""
         lines = LineSplitter(_READ)
         while data := await _read(self._errors):
             for line in lines.feed(data):
@@ -96,12 +96,12 @@ class Program:
                 )
 
     async def wait_for_exit(self, seconds: float) -> None:
-        """Wait until it has ended, for a limited time."""
+        """Wait until the program has ended, at most `seconds`."""
         with anyio.move_on_after(seconds):
             await self._exited.wait()
 
     async def end(self) -> None:
-        """Close its input; remaining processes are ended by TERM, then by KILL."""
+        """Close the input; after LEAVING, end remaining processes by SIGTERM, then SIGKILL."""
         self._input = _close(self._input)
         await self.wait_for_exit(LEAVING)
         self._account.end()
@@ -127,10 +127,10 @@ async def running_program(
     limit: int,
     launcher: Launcher = SHARED,
 ) -> AsyncGenerator[Program]:
-    """Run a server's program for the length of the block. Raises McpFailure.
+    """Run a server's program for the length of the block. Raises McpFailure if it cannot start.
 
     `environment`: this server's own variables, of which the program gets those that all commands
-    get, and `server.env`. `limit`: the bytes of the longest line.
+    get, in addition to `server.env`. `limit`: maximum bytes of a line.
     """
     command = Command(
         (server.command, *server.args),
@@ -158,9 +158,10 @@ async def running_program(
 
 
 def _variables(server: McpServer, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a program. It runs outside the sandbox, in a folder of anybody.
+    """Return the variables of a program, without empty and relative entries of PATH.
 
-    So an empty or relative entry of PATH must not have that folder stand for a program's name.
+    It runs outside the sandbox in a folder that others may write, where such an entry would find
+    their programs.
     """
     variables = dict(environment)
     if "PATH" in variables:
@@ -176,7 +177,7 @@ def _folder(path: str | None) -> str:
 
 
 def _close(descriptor: int) -> int:
-    """Close a descriptor, unless it is closed already, and return -1."""
+    """Close a descriptor, unless it is -1 for a closed one, and return -1."""
     if descriptor >= 0:
         anyio.notify_closing(descriptor)
         os.close(descriptor)
@@ -184,7 +185,7 @@ def _close(descriptor: int) -> int:
 
 
 async def _read(descriptor: int) -> bytes:
-    """Read the available data, waiting for it; empty at the end."""
+    """Wait for data and return it; b"" at the end."""
     while True:
         try:
             return os.read(descriptor, _READ)

@@ -1,7 +1,7 @@
-"""Results of an MCP server's tool: bounded for the client, and its texts.
+"""Results of an MCP server's tools: limits for the client, and extraction of texts.
 
-Content is MCP's: a list of blocks, of which text is to be read, an image to be seen; others (sound,
-links, resources) stay as their server has them. The engine decides which parts a model gets.
+Content is MCP's list of blocks: texts, images and others (audio, links, resources), which are
+passed on as the server sends them. The engine decides which parts a model gets.
 """
 
 import json
@@ -14,13 +14,13 @@ from reference_server.limits import is_too_deep
 Fields = dict[str, Any]
 
 RESULT_LIMIT = 4 * 2**20
-"""Characters of the JSON of one result; what is longer is cut, and says so."""
+"""Maximum characters of one result's JSON; a note replaces what exceeds it."""
 MAX_BLOCKS = 1_000
-"""Blocks of one result."""
+"""Maximum blocks of one result."""
 
 
 def limit_result(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], Any]:
-    """Return content and structured content within the limits, with texts for what is left out."""
+    """Return content and structured content within the limits, with notes for parts left out."""
     room = RESULT_LIMIT
     if is_too_deep(structured):
         structured, note = None, [_text("[structured content with too many levels: left out]")]
@@ -51,7 +51,7 @@ def limit_result(content: Iterable[Fields], structured: Any) -> tuple[list[Field
 
 
 def texts(content: Iterable[Fields]) -> Iterator[str]:
-    """Yield the texts of content, those of embedded resources too."""
+    """Yield the texts of content, including those of embedded resources."""
     for block in content:
         match block:
             case {"type": "text", "text": str(text)}:

@@ -1,7 +1,7 @@
 """All MCP servers of this process, shared by its threads, and the names of their tools.
 
-A model takes names of at most 64 letters, digits, hyphens and underscores, and each once. Servers
-have no such limits. A single server lives in `link`.
+A model takes unique names of at most 64 letters, digits, hyphens and underscores. MCP servers have
+no such limits. `link` connects to a single server.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,10 +28,10 @@ _DIGEST = 8
 
 
 def model_names(tools: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """Name each pair of a server and its tool: `mcp__SERVER__TOOL` where that is possible.
+    """Return pairs of server and tool by the name for the model, `mcp__SERVER__TOOL` if possible.
 
-    A name that is too long, or that another pair has already, ends with a digest of the pair. So
-    it does not depend on which other tools there are, but for the first of two that collide.
+    A name that is too long, or that another pair already has, ends with a digest of the pair. So
+    names depend on the other tools only if two collide.
     """
     pairs: dict[str, tuple[str, str]] = {}
     for server, tool in tools:
@@ -47,7 +47,7 @@ Fields = dict[str, Any]
 
 
 class McpServers:
-    """The servers that are configured and enabled."""
+    """The configured and enabled servers."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class McpServers:
     async def ready(self, *, retry: bool) -> dict[str, str]:
         """Start idle servers, wait for the tools of all, and return failures by server.
 
-        `retry`: also what did not start the last time.
+        With `retry` servers whose last start failed are started too.
         """
         async with anyio.create_task_group() as tasks:
             for link in self._links.values():
@@ -74,7 +74,7 @@ class McpServers:
         return {name: link.failure for name, link in self._links.items() if link.failure}
 
     def left_out(self) -> list[str]:
-        """Return a message for each tool that a server lists and that is not offered."""
+        """Return messages about tools that servers list but that are not offered."""
         return [
             f"The MCP server {name}: {words}"
             for name, link in sorted(self._links.items())
@@ -82,7 +82,7 @@ class McpServers:
         ]
 
     def offers(self) -> list[Fields]:
-        """Return the entries of `tools` in a model call, of the servers that are there now."""
+        """Return the entries of `tools` in a model call, for the servers now connected."""
         tools = {
             (name, tool.name): tool
             for name, link in self._links.items()
@@ -92,15 +92,15 @@ class McpServers:
         return [offer(name, tools[pair]) for name, pair in self._names.items()]
 
     def find(self, name: str) -> tuple[str, str] | None:
-        """Return the server and the tool that the model calls by this name."""
+        """Return the server and the tool that the last `offers` gave this name, else None."""
         return self._names.get(name)
 
     async def call(
         self, server: str, tool: str, arguments: Fields, on_progress: OnProgress
     ) -> "Result":
-        """Call a tool. Raises McpFailure.
+        """Call a tool and return its result. Raises McpFailure.
 
-        When cancelled, the server is notified without waiting for it: it may not read.
+        A cancelled call returns at once, without waiting for a server that may not read.
         """
         link = self._links[server]
         return await self._run_abandonable(lambda: link.call(tool, arguments, on_progress))
@@ -130,7 +130,7 @@ class McpServers:
         return results[0]
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all servers, at the same time."""
         async with anyio.create_task_group() as tasks:
             for link in self._links.values():
                 tasks.start_soon(link.close)

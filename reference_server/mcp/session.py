@@ -1,6 +1,6 @@
 """A session with one MCP server, from the handshake to its end.
 
-How the server is reached is in `stdio` and `http`, when in `link`.
+`stdio` and `http` make the connection, when `link` needs one.
 """
 
 import logging
@@ -38,16 +38,16 @@ from reference_server.oauth.bearer import Bearer
 
 Fields = dict[str, Any]
 MAX_ERROR_CHARACTERS = 2_000
-"""Characters of a server's own words for an error."""
+"""Maximum characters of an error message of the server."""
 CLIENT = Implementation(name="agent", version=VERSION)
 
-# We log their errors ourselves, once and without tracebacks.
+# Errors of these libraries are logged here, once and without tracebacks.
 for _name in ("mcp", "client", "httpx2", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 class Result(BaseModel):
-    """The result of a call, with its content as it came."""
+    """Result of a call, with its content as the server sent it."""
 
     model_config = ConfigDict(extra="ignore")
     content: list[Any] = []
@@ -59,7 +59,7 @@ class Result(BaseModel):
 class Session:
     """An open session.
 
-    `changes` counts how often the server has said that its tools are others; `changed` is set then.
+    `changes` counts the server's notifications of changed tools; each sets `changed`.
     """
 
     def __init__(self, server: McpServer, wire: Wire) -> None:
@@ -77,7 +77,7 @@ class Session:
 
     @property
     def client(self) -> ClientSession:
-        """The SDK's session, to be entered."""
+        """The SDK's session, which the caller enters as a context."""
         return self._client
 
     @property
@@ -91,10 +91,10 @@ class Session:
         return self._watch.fault or self._wire.reason() or "it closed the connection"
 
     async def greet(self) -> None:
-        """Agree on a version. Raises McpFailure.
+        """Agree with the server on a protocol version. Raises McpFailure.
 
-        The handshake is tried first: all servers of today know it, and some end at a request that
-        comes before it. A server that has left it behind says so.
+        The handshake is tried first: nearly all servers know it, and some end at a request that
+        comes before it. If a server rejects it, the version is discovered without one.
         """
         try:
             await self._client.initialize()
@@ -109,7 +109,10 @@ class Session:
             raise self._failure(error) from None
 
     async def list_tools(self) -> tuple[list[McpTool], list[str]]:
-        """List the tools, and a message for each that is not valid. Raises McpFailure."""
+        """Return the tools, and a message for each invalid one. Raises McpFailure.
+
+        Both are empty for a server without tools.
+        """
         tools: list[McpTool] = []
         left_out: list[str] = []
         cursor = None
@@ -135,7 +138,7 @@ class Session:
         raise McpFailure(f"its list of tools has more than {MAX_PAGES} pages")
 
     async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> Result:
-        """Call a tool. Raises McpFailure."""
+        """Call a tool and return its result. Raises McpFailure, NotTaken if it was not begun."""
         params = CallToolRequestParams(name=tool, arguments=arguments)
         try:
             result = await self._client.send_request(
@@ -170,7 +173,7 @@ class Session:
                 return McpFailure(self.end_reason)
             case MCPError(message="Session terminated"):
                 return NotTaken(reason)
-            # The same with words of the server's own.
+            # The same error with another message.
             case MCPError(code=code) if self._wire.session_unknown() and code != METHOD_NOT_FOUND:
                 return NotTaken(reason)
             case MCPError(code=code) if code == PARSE_ERROR and not reason:
@@ -191,9 +194,9 @@ class Session:
 async def open_session(
     server: McpServer, environment: Mapping[str, str], bearer: Bearer | None
 ) -> AsyncGenerator[Session]:
-    """Reach a server for the length of the block; the handshake is the caller's.
+    """Connect to a server for the length of the block; the caller makes the handshake (`greet`).
 
-    Raises McpFailure, also in the block when the connection breaks.
+    Raises McpFailure in place of any error, also of the block.
     """
     connection = (
         over_stdio(server, environment)
@@ -209,7 +212,7 @@ async def open_session(
             async with session.client:
                 yield session
     except Exception as error:
-        # Errors raised in tasks come in groups.
+        # Errors raised in tasks are in exception groups.
         leaves = list(_leaves(error))
         failure = next((leaf for leaf in leaves if isinstance(leaf, McpFailure)), None)
         raise failure or McpFailure(
@@ -218,7 +221,7 @@ async def open_session(
 
 
 def _hide_in(value: Any, hide: Callable[[str], str]) -> Any:
-    """Return a value of JSON with something taken out of its strings."""
+    """Return a JSON value with `hide` applied to all its strings and names."""
     if hide is str:
         return value
     match value:

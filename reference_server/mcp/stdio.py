@@ -1,8 +1,7 @@
-"""MCP over the streams of a program, as the SDK's sessions want it.
+"""MCP over the streams of a program, as streams for the SDK's session.
 
-The SDK has a transport of its own, which keeps a line of any length, lets a program outlive a
-server that is killed, and hands it its own standard error. Source of the format: MCP "Transports"
-(stdio).
+The SDK's own transport is not used: it holds a line of any length, lets a program outlive a killed
+server, and passes on the server's standard error. Source of the format: MCP "Transports" (stdio).
 """
 
 import logging
@@ -25,17 +24,17 @@ from reference_server.transport.base import Incoming
 _log = logging.getLogger(__name__)
 
 MAX_LOGGED_LINES = 200
-"""Lines of a program's standard error, and invalid messages, that go to our log."""
+"""Maximum lines of a program's standard error, and invalid messages, that are logged."""
 MAX_LOGGED_CHARACTERS = 1_000
-"""Characters of such a line."""
+"""Maximum characters of a logged line."""
 MAX_QUOTED_CHARACTERS = 300
-"""Characters of each of the last such lines, where it is said why a program has ended."""
+"""Maximum characters of each of the last such lines in the reason why a program has ended."""
 _ANSWER = re.compile(
     rb'\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,9})\s*,\s*"result"'
 )
-"""Usual start of an answer; our ids are numbers."""
+"""Usual start of a response; the ids of requests are numbers."""
 EXIT_STATUS_SECONDS = 0.5
-"""Seconds in which the exit status of a program must be known when its output has ended."""
+"""Seconds to wait for the exit status of a program after its output has ended."""
 
 
 class _Complaints:
@@ -58,12 +57,12 @@ class _Complaints:
 
     @property
     def last(self) -> str:
-        """The last lines in one, to be quoted; empty if there are none."""
+        """The last lines, joined; "" if there are none."""
         return " / ".join(self._last)
 
 
 class _Connection:
-    """Moves lines between a program and the streams of a session."""
+    """Forwarding of messages between a program and the streams of a session."""
 
     def __init__(self, name: str, program: Program) -> None:
         self._program = program
@@ -71,7 +70,7 @@ class _Connection:
         self._fault = ""
 
     def reason(self) -> str:
-        """Say why it has ended."""
+        """Return why the connection has ended; "" if it is unknown or has not."""
         last_lines = self._complaints.last
         if self._fault:
             return self._fault
@@ -110,7 +109,7 @@ class _Connection:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            # Programs often print other lines, which is no reason to end the session.
+            # Programs often print other lines; the session continues.
             self._complaints.take(line.decode("utf-8", "replace"), "no message: ")
             return _failed_answer(line)
 
@@ -119,7 +118,7 @@ class _Connection:
         outgoing: MemoryObjectReceiveStream[SessionMessage],
         incoming: MemoryObjectSendStream[SessionMessage | Exception],
     ) -> None:
-        """Pass on the session's messages; when the program reads no more, the session ends."""
+        """Pass on the session's messages; end the session if the program no longer reads."""
         try:
             async for item in outgoing:
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -130,9 +129,9 @@ class _Connection:
 
 
 def _failed_answer(line: bytes) -> SessionMessage | None:
-    """Return an error in place of an answer that cannot be read, so that its call ends.
+    """Return an error response in place of one that is not JSON, so that its call ends.
 
-    Returns None if the line does not say which request it answers.
+    None if the line does not show the id of the request.
     """
     match = _ANSWER.match(line)
     if match is None:
@@ -143,7 +142,7 @@ def _failed_answer(line: bytes) -> SessionMessage | None:
 
 @asynccontextmanager
 async def over_stdio(server: McpServer, environment: Mapping[str, str]) -> AsyncGenerator[Wire]:
-    """Start a server's program and connect to it. Raises McpFailure."""
+    """Run a server's program and connect to it for the length of the block. Raises McpFailure."""
     async with running_program(server, environment, MESSAGE_LIMIT) as program:
         connection = _Connection(server.name, program)
         give_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -1,6 +1,6 @@
-"""Lists of tools as servers send them, without the tools that cannot be offered.
+"""Removal of invalid tools from the lists that servers send.
 
-The SDK refuses a whole list for one tool that is not as MCP has it, so they are taken out before.
+The SDK rejects a whole list for one invalid tool, so such tools are removed first.
 """
 
 import json
@@ -13,11 +13,11 @@ from reference_server.brief import brief
 
 Fields = dict[str, Any]
 _NEEDED = ("name", "description", "inputSchema")
-"""The members of a tool that are used here."""
+"""Members of a tool that this server uses."""
 
 
 def clean_page(result: Fields) -> list[str]:
-    """Take out of a page what the SDK refuses; return a message for each tool that was left out."""
+    """Remove from a page, in place, what the SDK rejects; return a message for each removal."""
     left_out: list[str] = []
     tools: list[Fields] = []
     for number, tool in enumerate(cast("list[Any]", result["tools"]), 1):
@@ -33,7 +33,7 @@ def clean_page(result: Fields) -> list[str]:
 
 
 def objection_to(tool: Any) -> str:
-    """Say why a tool cannot be offered, "" if it can."""
+    """Return why a tool cannot be offered, "" if it can."""
     if not isinstance(tool, dict):
         return "it is not an object"
     members = cast("Fields", tool)
@@ -52,7 +52,7 @@ def objection_to(tool: Any) -> str:
 
 
 def _clean_tool(tool: Fields) -> Fields:
-    """Return a tool without members that are not as MCP has them and are not used here."""
+    """Return a tool, if it is not valid MCP with only the members that are used here."""
     try:
         Tool.model_validate(tool, by_name=False)
     except ValidationError:

@@ -1,7 +1,6 @@
-"""The tools of MCP servers as they are offered to a model.
+"""Tools of MCP servers as offered to a model.
 
-They are bounded, since a server's descriptions go into each model call, and servers are not
-trusted.
+They have limits, since their descriptions are part of each model call, and servers are not trusted.
 """
 
 import json
@@ -19,18 +18,18 @@ class OnProgress(Protocol):
     """Callback for the progress of a call; `total` and `message` are None if not reported."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take it."""
+        """Take a report of progress."""
         ...
 
 
 MAX_TOOLS = 200
-"""Tools of one server."""
+"""Maximum tools of one server."""
 MAX_PAGES = 50
-"""Pages of a list of tools."""
+"""Maximum pages of a list of tools."""
 DESCRIPTION_LIMIT = 4_000
-"""Characters of a description; of a longer one the middle is left out."""
+"""Maximum characters of a description; the middle of a longer one is left out."""
 SCHEMA_LIMIT = 32_000
-"""Characters of the JSON of a schema; a tool with a larger one is left out."""
+"""Maximum characters of a schema's JSON; a tool with a larger one is not offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +43,18 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools of a server that can be offered, and a message for each other one."""
+    """Tools of a server that are offered, and messages about others."""
 
     tools: tuple[McpTool, ...] = ()
     left_out: tuple[str, ...] = ()
 
 
 MAX_LEFT_OUT = 20
-"""Tools of one server that are not offered and are reported one by one."""
+"""Maximum messages about a server's tools that are not offered; the others are counted."""
 
 
 def listing(server: McpServer, tools: Iterable[McpTool], left_out: Sequence[str] = ()) -> Listing:
-    """Choose the tools that are offered, within the bounds; `left_out`: why others are not."""
+    """Return the tools to offer, within the limits; `left_out`: messages about invalid tools."""
     offered: dict[str, McpTool] = {}
     left_out = list(left_out)
     for tool in tools:
@@ -77,7 +76,7 @@ def listing(server: McpServer, tools: Iterable[McpTool], left_out: Sequence[str]
 
 
 def offer(name: str, tool: McpTool) -> Fields:
-    """Return the entry of `tools` in a model call; `name` is what the model calls it by."""
+    """Return the entry of `tools` in a model call; `name` is the tool's name for the model."""
     return {
         "type": "function",
         "name": name,
@@ -88,5 +87,5 @@ def offer(name: str, tool: McpTool) -> Fields:
 
 
 def _parameters(schema: Mapping[str, Any]) -> Fields:
-    """Return the schema as models take it: an object with properties, even if empty."""
+    """Return the schema with type object and, as models require, properties."""
     return {"properties": {}, **schema, "type": "object"}

@@ -1,8 +1,8 @@
-"""The streams of a session, watched for their end and for requests of the server.
+"""Wrappers of a session's streams, which watch for their end and for the server's requests.
 
-The SDK's session keeps to itself that a connection has ended, and answers each request of a server
-in a task of its own: one that asks and does not read would fill the memory. It refuses a list of
-tools for one of them (`tool_lists`).
+The SDK's session does not report that a connection has ended, and answers each request of a server
+in a new task: a server that requests and does not read would fill the memory. It rejects a list of
+tools for one invalid tool, so lists are cleaned here (`tool_lists`).
 """
 
 from types import TracebackType
@@ -16,14 +16,15 @@ from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from reference_server.mcp.tool_lists import clean_page
 
 MAX_REQUESTS = 100
-"""Requests of a server that may wait for their answers to be taken."""
+"""Maximum requests of a server whose answers it has not read."""
 Item = SessionMessage | Exception
 
 
 class Watch:
-    """The state of both streams.
+    """State of both streams.
 
-    `fault`: why we have ended them. `left_out`: what was taken out of the last list of tools.
+    `fault`: why this side has ended them, else "". `left_out`: messages about tools removed from
+    the last list.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class Watch:
 
 
 class Incoming:
-    """The messages of a server."""
+    """Stream of a server's messages."""
 
     def __init__(self, stream: ReadStream[Item], watch: Watch) -> None:
         self._stream = stream
@@ -42,7 +43,7 @@ class Incoming:
 
     @property
     def last_context(self) -> Any:
-        """The sender's context, where the stream has it."""
+        """The sender's context; None if the stream has none."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Item:
@@ -89,14 +90,14 @@ class Incoming:
 
 
 class Outgoing:
-    """The messages to a server."""
+    """Stream of the messages to a server."""
 
     def __init__(self, stream: WriteStream[SessionMessage], watch: Watch) -> None:
         self._stream = stream
         self._watch = watch
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send a message; waits for a server that does not read."""
+        """Send a message; wait while the server does not read."""
         await self._stream.send(item)
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self._watch.open_requests -= 1

@@ -1,7 +1,4 @@
-"""The form of a connection to an MCP server, however it is made.
-
-The two ways are in `stdio` and `http`.
-"""
+"""Interface of a connection to an MCP server, which `stdio` and `http` make."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +7,7 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
 MESSAGE_LIMIT = 32 * 2**20
-"""Bytes of the largest message of a server that is taken."""
+"""Maximum bytes of a server's message."""
 TOO_LARGE = f"it sent a message of more than {MESSAGE_LIMIT // 2**20} MiB"
 
 
@@ -18,9 +15,9 @@ TOO_LARGE = f"it sent a message of more than {MESSAGE_LIMIT // 2**20} MiB"
 class Wire:
     """An open connection.
 
-    `reason`: why it has ended or fails, empty where nothing is known. `hide` takes out of a text
-    what the server was sent and nobody else may see. `session_unknown`: whether the server has said
-    last that it does not know the session.
+    `reason` returns why it has ended or fails, "" if that is unknown. `hide` redacts in a text the
+    secrets that were sent to the server. `session_unknown` returns whether the last response of the
+    server said that it does not know the session.
     """
 
     read_stream: ReadStream[SessionMessage | Exception]

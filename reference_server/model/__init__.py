@@ -1,1 +1,1 @@
-"""The client of the model: the OpenAI Responses API over server-sent events."""
+"""Client of the model: the OpenAI Responses API over server-sent events."""

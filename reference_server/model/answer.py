@@ -1,6 +1,6 @@
-"""The interface of a connection to a model, whichever way it takes.
+"""Interface of a connection to a model.
 
-The ways are `direct` (plain HTTP), `through_httpx` (everything else) and `scripted` (in this
+Implementations are `direct` (plain HTTP), `through_httpx` (TLS, proxies) and `scripted` (in this
 process).
 """
 
@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 
 class TransportError(Exception):
-    """No answer, or no more of it; str() is the kind of failure and its text."""
+    """A call got no answer, or only a part; str() is the type of the failure and its text."""
 
     def __init__(self, details: str, *, retryable: bool = True) -> None:
         super().__init__(details)
@@ -17,29 +17,29 @@ class TransportError(Exception):
 
 
 class Answer(Protocol):
-    """The status and the headers of an answer, and its body as it comes."""
+    """Status and headers of an answer, and its body as a stream."""
 
     status: int
     headers: Mapping[str, str]
-    """By their names in lower case."""
+    """Headers by name in lower case."""
 
     def chunks(self) -> AsyncGenerator[bytes]:
-        """Return the pieces of the body as they come, called once. They raise TransportError."""
+        """Yield the pieces of the body as they arrive; called once. Raises TransportError."""
         ...
 
     async def aclose(self) -> None:
-        """Take no more of the body; the connection stays open only if the body was read whole."""
+        """Stop reading the body; the connection stays open only if the whole body was read."""
         ...
 
 
 @runtime_checkable
 class ModelConnection(Protocol):
-    """A connection for one call at a time, open or still to be made."""
+    """A connection for one call at a time, opened by the first call."""
 
     async def post(self, address: str, headers: Mapping[str, str], content: bytes) -> Answer:
-        """Send a request; return the answer when its headers are there. Raises TransportError."""
+        """Send a request; return the answer once its headers are read. Raises TransportError."""
         ...
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the connection."""
         ...

@@ -1,7 +1,7 @@
-"""One model call: request out, events in.
+"""Calls of a model: a request is sent, and events are received.
 
-Retries live in the engine, since clients are notified of each. The ways to the model are in
-`direct` and `through_httpx`.
+The engine retries, since clients are notified of each retry. `direct` and `through_httpx` connect
+to the model.
 """
 
 import contextlib
@@ -45,19 +45,19 @@ if TYPE_CHECKING:
 Receive = Callable[[list[ModelEvent]], Awaitable[None]]
 
 BEGINNING_BYTES = 1 << 10
-"""Bytes from the beginning of an answer that are kept, for the error if no event comes."""
+"""Bytes kept from the beginning of an answer, for the error if it has no events."""
 DRAIN_TIME = 1.0
-"""Seconds to wait for the end of a stream after its last event; else the connection is closed."""
+"""Seconds to wait for the end of a stream after its last event before it is closed."""
 ERROR_BODY_LIMIT = 1 << 16
-"""Bytes that are read of an error's body."""
+"""Maximum bytes read of an error's body."""
 ERROR_BODY_TIME = 2.0
-"""Seconds that an error's body may take; its status matters more."""
+"""Seconds to wait for an error's body; its status is enough."""
 ANSWERING_MODEL = "openai-model"
-"""The response header that names the model that answers."""
+"""Response header with the name of the model that answers."""
 
 
 class ModelClient:
-    """Calls models; one for the whole server, so that connections are shared by all threads."""
+    """Client of all models; a server has one, so that all threads share its connections."""
 
     def __init__(
         self,
@@ -73,13 +73,13 @@ class ModelClient:
         await self._connections.close()
 
     def idle_connections(self, address: str) -> int:
-        """Count the connections to an address that the next call could use."""
+        """Return the number of connections to an address that the next call could use."""
         return self._connections.idle(address)
 
     async def call(self, provider: Provider, body: dict[str, Any], receive: Receive) -> None:
-        """Make one call and hand its events over, in order, until the answer is complete.
+        """Make one call and pass its events to `receive`, in order, until the answer is complete.
 
-        Raises ModelError, without secrets in it. Cancelling it closes the stream at once.
+        Raises ModelError, without secrets. Cancelling the call closes the stream at once.
         """
         try:
             await self._call(provider, body, receive)
@@ -121,7 +121,7 @@ class ModelClient:
             if not draining:
                 await self._connections.give_back(address, connection)
         if limit.cancelled_caught:
-            # A proxy that is dead may take the connection all the same.
+            # Name the proxy, which may accept connections though it is dead.
             route = self._connections.route(address)
             through = f" ({route})" if " through " in route else ""
             raise stream_broken(f"nothing was received for {idle:g} s{through}")
@@ -139,7 +139,7 @@ class ModelClient:
         answer: Answer,
         chunks: AsyncGenerator[bytes],
     ) -> None:
-        """Read to the end of the answer: only then can its connection be used again."""
+        """Read to the end of the answer, after which the connection can be used again."""
         try:
             with anyio.move_on_after(DRAIN_TIME), contextlib.suppress(TransportError):
                 async for _ in chunks:
@@ -159,8 +159,7 @@ class ModelClient:
         parser, bounds = SseParser(), AnswerLimits()
         beginning = b""
         while (chunk := await _next_chunk(chunks)) is not None:
-            # Handling the events does not count as the model's silence, nor its errors as the
-            # model's.
+            # The time of handling events is not the model's silence.
             limit.deadline = math.inf
             if not parser.began and len(beginning) < BEGINNING_BYTES:
                 beginning += chunk[:BEGINNING_BYTES]
@@ -193,7 +192,7 @@ async def _send(
         answer = await connection.post(f"{base}/responses", _headers(provider), content)
     except TransportError as error:
         if not error.retryable and "@" in base:
-            # The cause may quote a part of the password, which could not be found to be hidden.
+            # The cause may quote a part of the password, which could not be redacted.
             raise cannot_connect(
                 f"base_url of {brief(provider.id)} is no valid URL; "
                 "special characters of a user name and a password in it must be percent-encoded"
@@ -214,7 +213,10 @@ async def _send(
 
 
 def _decoded_chunks(answer: Answer, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """Decode an answer that comes encoded though none was asked for. Raises ModelError."""
+    """Return the chunks, decoded if they are encoded, though no encoding was requested.
+
+    Raises ModelError for an unsupported encoding.
+    """
     encoding = answer.headers.get("content-encoding", "")
     if is_plain(encoding):
         return chunks
@@ -248,13 +250,13 @@ def _login(address: str) -> bytes:
 
 
 def _clean(name: str, provider: Provider) -> str:
-    """Return a name that the provider sent, without the key, which a provider may send back."""
+    """Return a name from the provider without the key, which a provider may echo."""
     key = provider.api_key
     return Secrets.of(provider).redact(name) if key and key in name else name
 
 
 async def _next_chunk(chunks: AsyncGenerator[bytes]) -> bytes | None:
-    """Return the next bytes, None at the end. Raises ModelError."""
+    """Return the next bytes; None at the end. Raises ModelError."""
     try:
         return await anext(chunks, None)
     except Undecodable as error:
@@ -273,7 +275,7 @@ def _feed(parser: SseParser, chunk: bytes) -> list[bytes]:
 def _read_events(
     data: list[bytes], bounds: AnswerLimits
 ) -> tuple[list[ModelEvent], ModelError | None]:
-    """Read the events of one chunk, up to the one that ends the answer."""
+    """Return the events of one chunk up to the end of the answer, and the failure that ends it."""
     events: list[ModelEvent] = []
     for event_data in data:
         try:
@@ -290,9 +292,9 @@ def _read_events(
 
 
 async def _read_error_body(answer: Answer, chunks: AsyncGenerator[bytes], into: bytearray) -> bool:
-    """Read up to ERROR_BODY_LIMIT bytes and return whether that was the whole body.
+    """Read about ERROR_BODY_LIMIT bytes into `into`; return whether that was the whole body.
 
-    If the rest does not come, `into` keeps the bytes that were read.
+    If it is cancelled or raises TransportError, `into` has the bytes that were read.
     """
     try:
         async for chunk in _decoded_chunks(answer, chunks):

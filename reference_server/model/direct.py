@@ -1,7 +1,7 @@
 """Plain HTTP to a model, without a proxy, as for a server on this machine or its network.
 
-Parsing answers lives in `http_reading`. A client library would take a third of a short
-turn, and a fifth of the time to the first one.
+`http_reading` parses answers. A client library would take a third of a short turn, and a fifth of
+the time to the first one.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from reference_server.model.answer import TransportError
 from reference_server.model.http_reading import Body, Head, body_of, malformed_answer, read_head
 
 KEEP_ALIVE_SECONDS = 30.0
-"""Maximum idle time after which a connection may be used again."""
+"""Maximum idle seconds after which a connection may be used again."""
 MAX_WAITING_BYTES = 1 << 18
-"""Bytes that wait to be read, above which nothing more is received."""
+"""Unread bytes above which nothing more is received."""
 ATTEMPT_SECONDS = 0.25
-"""Time that one address of a host may take before the next one is tried as well."""
+"""Seconds after which the next address of a host is tried in parallel."""
 _ADDRESS = re.compile(
     r"http://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?(/[\w./~-]*)?", re.A
 )
@@ -27,7 +27,7 @@ _HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 
 def is_direct(address: str) -> bool:
-    """Return whether an address is plain HTTP, with nothing that would have to be encoded."""
+    """Return whether an address is plain HTTP without a login or characters to encode."""
     match = _ADDRESS.fullmatch(address)
     return match is not None and 0 < int(match[2] or 80) < 1 << 16
 
@@ -41,7 +41,7 @@ class DirectConnection:
 
     @property
     def is_stale(self) -> bool:
-        """Return whether it was open, and cannot be used again."""
+        """Return whether the connection was open but cannot be used again."""
         if self._wire is None:
             return False
         return self._wire.is_stale or time.monotonic() > self._usable_until
@@ -49,7 +49,7 @@ class DirectConnection:
     async def post(
         self, address: str, headers: Mapping[str, str], content: bytes
     ) -> "DirectAnswer":
-        """Send a request; return the answer when its headers are there. Raises TransportError."""
+        """Send a request; return the answer once its headers are read. Raises TransportError."""
         match = _ADDRESS.fullmatch(address)
         if match is None:
             raise ValueError(f"{address!r} is not plain HTTP")
@@ -96,12 +96,12 @@ class DirectConnection:
             self._wire = None
 
     def keep(self) -> None:
-        """Let the next call use the connection, for a while."""
+        """Let the next call use the connection, within KEEP_ALIVE_SECONDS."""
         self._usable_until = time.monotonic() + KEEP_ALIVE_SECONDS
 
 
 class DirectAnswer:
-    """The answer to one call."""
+    """Answer to one call."""
 
     def __init__(
         self, connection: DirectConnection, wire: "_Wire", head: Head, body: Body, received: bytes
@@ -115,7 +115,7 @@ class DirectAnswer:
         self._keeps_open = head.keeps_open
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Return the pieces of the body as they come. They raise TransportError."""
+        """Yield the pieces of the body as they arrive. Raises TransportError."""
         body, data = self._body, self._rest
         while True:
             if data and (piece := body.feed(data)):
@@ -128,7 +128,7 @@ class DirectAnswer:
                 body.end()
 
     async def aclose(self) -> None:
-        """Close the connection, unless the body was read whole and it may be used again."""
+        """Close the connection, unless the whole body was read and the server keeps it open."""
         body = self._body
         if self._keeps_open and body.is_whole and not body.excess:
             self._connection.keep()
@@ -137,7 +137,7 @@ class DirectAnswer:
 
 
 class _Wire(asyncio.Protocol):
-    """A socket: received data that is not read yet, and whether more can be written."""
+    """A socket with its received, unread data and its flow control."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -175,11 +175,11 @@ class _Wire(asyncio.Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the server closed it, or said something unasked."""
+        """Return whether the server has closed it, or sent data without a request."""
         return self._ended or bool(self._received)
 
     async def read(self) -> bytes:
-        """Return received data, at least a byte; b"" at the end. Raises TransportError."""
+        """Return received data, at least one byte; b"" at the end. Raises TransportError."""
         while not self._received:
             if self._broken:
                 raise TransportError("ReadError")
@@ -193,7 +193,7 @@ class _Wire(asyncio.Protocol):
         return data
 
     async def write(self, data: bytes) -> None:
-        """Send it. Where the server no longer reads, its answer says why, if it sent one."""
+        """Send data, at the server's pace. Never raises: reading shows a closed connection."""
         assert self._transport is not None
         self._transport.write(data)
         while not (self._can_write or self._ended):

@@ -1,7 +1,7 @@
-"""Decoding a response body (Content-Encoding).
+"""Decoding of a response body (Content-Encoding).
 
-Every call asks for none (`Accept-Encoding: identity`), since events are read as they arrive, but
-some proxies encode all the same.
+Every call requests no encoding (`Accept-Encoding: identity`), since events are read as they arrive,
+but some proxies encode nevertheless.
 """
 
 import zlib
@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import anyio.lowlevel
 
 PIECE = 1 << 16
-"""Decoded bytes that are made at once."""
+"""Maximum decoded bytes per piece."""
 _FORMATS = {
     "gzip": 16 + zlib.MAX_WBITS,
     "x-gzip": 16 + zlib.MAX_WBITS,
@@ -19,21 +19,21 @@ _FORMATS = {
 
 
 class Undecodable(Exception):
-    """The bytes are not in the encoding that the header names; str() says so."""
+    """The bytes are not in the encoding of the header; str() says so."""
 
 
 def is_plain(encoding: str) -> bool:
-    """Return whether a Content-Encoding leaves the body as it is."""
+    """Return whether a Content-Encoding means an unencoded body."""
     return encoding.strip().lower() in ("", "identity")
 
 
 def is_readable(encoding: str) -> bool:
-    """Return whether `decode` can decode it; it decodes no combination of encodings."""
+    """Return whether `decode` supports a Content-Encoding; combinations are not supported."""
     return encoding.strip().lower() in _FORMATS
 
 
 async def decode(chunks: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes]:
-    """Decode a readable encoding. Raises Undecodable, and whatever `chunks` raises."""
+    """Yield decoded pieces; `encoding` is readable. Raises Undecodable and errors of `chunks`."""
     name = encoding.strip().lower()
     decoder = zlib.decompressobj(_FORMATS[name])
     first = True

@@ -1,7 +1,6 @@
-"""Failures of a model call, and their names in the protocol.
+"""Failures of a model call, and their AgentErrorInfo.
 
-Source: session-protocol "TurnError"; which cause has which value is not shown there beyond the
-names.
+Source: session-protocol "TurnError", which shows the values without their causes.
 """
 
 import json
@@ -16,23 +15,23 @@ from reference_server.model.secrets import Secrets
 from reference_server.rejected import Rejects
 
 Phase = Literal["request", "stream"]
-"""Phase in which a call failed: before the answer began, or in its stream. Each has own retries."""
+"""Phase in which a call failed: before the answer or in its stream, with separate retries."""
 
 MESSAGE_LIMIT = 200
 DETAILS_LIMIT = 2000
-"""Characters of a provider's error text that are passed on."""
+"""Maximum characters of a provider's error text that are passed on."""
 MAX_QUOTED_CHARACTERS = 200
-"""Characters that are quoted of an answer that is not an event stream."""
+"""Maximum characters quoted from an answer that is not an event stream."""
 
 
 @dataclass(eq=False)
 class ModelError(Exception):
-    """One model call failed. `retry_after`: seconds the provider asked to wait, if it did.
+    """A failed model call. `retry_after`: seconds after which the provider allows a retry.
 
-    `rejects`: the kind of content that the provider will reject in later calls too, None if the
-    failure has another cause. `is_cut`: the details end where reading stopped. `for_clients` takes
-    secrets out and then shortens the details; before, they have their full length, since a secret
-    that is cut in two could not be found.
+    `rejects`: the kind of content that the provider will reject in later calls too, None for
+    another cause. `is_cut`: the details are the beginning of a longer text. They have their full
+    length until `for_clients`, since a secret that is cut in two could not be found. `limit`: their
+    characters after that.
     """
 
     message: str
@@ -46,7 +45,7 @@ class ModelError(Exception):
     is_cut: bool = False
 
     def for_clients(self, secrets: Secrets) -> "ModelError":
-        """Return the error as clients may see it: without secrets, and shortened after that."""
+        """Return the error for clients: with secrets redacted first, then shortened."""
         details = secrets.redact(self.details, cut=self.is_cut)
         return replace(
             self,
@@ -71,7 +70,7 @@ BY_CODE: dict[str, tuple[AgentErrorInfo, bool]] = {
     "rate_limit_exceeded": ("Other", True),
     "server_is_overloaded": ("InternalServerError", True),
 }
-"""Provider's code -> classification, and whether to retry. It counts more than an HTTP status."""
+"""Classification and whether to retry, by the provider's code. Takes precedence over the status."""
 
 BY_KIND: dict[str, tuple[AgentErrorInfo, bool]] = {
     "authentication_error": ("Unauthorized", False),
@@ -79,7 +78,7 @@ BY_KIND: dict[str, tuple[AgentErrorInfo, bool]] = {
     "invalid_request_error": ("BadRequest", False),
     "server_error": ("InternalServerError", True),
 }
-"""The same for codes that name a whole kind of errors; an HTTP status counts more than these."""
+"""The same for codes of a whole kind of errors; an HTTP status takes precedence over these."""
 
 REJECTED_BY_CODE: dict[str, Rejects] = {
     "context_length_exceeded": "size",
@@ -88,14 +87,14 @@ REJECTED_BY_CODE: dict[str, Rejects] = {
     "invalid_request": "content",
     "invalid_request_error": "content",
 }
-"""Code -> the kind of content that is rejected; so is that of any code with `image` in it."""
+"""Rejected kind of content by code; any other code with `image` in it means "content"."""
 REJECTING_STATUSES: dict[int, Rejects] = {
     400: "content",
     413: "size",
     415: "content",
     422: "content",
 }
-"""The same by HTTP status, where the code is not known."""
+"""The same by HTTP status, if the code is unknown."""
 
 BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
     400: ("BadRequest", False),
@@ -108,7 +107,7 @@ BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
     425: ("Other", True),
     429: ("Other", True),
 }
-"""HTTP status -> the same. From 500 on it is InternalServerError, to be retried."""
+"""Classification and whether to retry, by HTTP status. From 500 on: InternalServerError, retry."""
 
 
 def connection_failed(details: str, *, retryable: bool) -> ModelError:
@@ -122,7 +121,7 @@ def connection_failed(details: str, *, retryable: bool) -> ModelError:
 
 
 def cannot_connect(details: str) -> ModelError:
-    """Return the error for a setting, of a proxy or of TLS, that makes every connection fail."""
+    """Return the error for a setting that makes every connection fail, as of a proxy or TLS."""
     return ModelError("The connection to the model failed", "HttpConnectionFailed", details)
 
 
@@ -136,7 +135,7 @@ def no_address(provider: str) -> ModelError:
 
 
 def bad_key(provider: str) -> ModelError:
-    """Return the error for a key that no header can hold. The key is not shown to clients."""
+    """Return the error for a key that no header can hold, without the key."""
     return ModelError(
         "The key of the model's provider cannot be sent",
         "Unauthorized",
@@ -172,7 +171,7 @@ def not_a_stream(content_type: str, beginning: bytes, *, is_complete: bool) -> M
 
 
 def unreadable_encoding(encoding: str) -> ModelError:
-    """Return the error for an answer in an encoding that cannot be read."""
+    """Return the error for an answer in an unsupported encoding."""
     return stream_broken(
         f"the answer is encoded as {encoding}, which was not asked for (Accept-Encoding: identity) "
         "and cannot be read; a proxy before the model must pass it on unchanged"
@@ -231,9 +230,9 @@ def _classify_status(status: int, code: str) -> tuple[AgentErrorInfo, bool]:
 
 
 def _rejects(code: str, parameter: str, status: int = 0) -> Rejects | None:
-    """Return the kind of content that a provider rejects; None if it objects to something else.
+    """Return the kind of content that a provider rejects; None for another cause of its error.
 
-    `parameter`: the member of the request that it names, "" for none.
+    `parameter`: the member of the request that the error names, "" for none.
     """
     if parameter and not parameter.startswith("input"):
         return None
@@ -269,7 +268,7 @@ def _code_of(error: Mapping[str, Any]) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read Retry-After: seconds, or a date (RFC 9110, 10.2.3)."""
+    """Return the seconds of Retry-After, a number or a date (RFC 9110, 10.2.3); None without."""
     value = headers.get("retry-after")
     if value is None:
         return None
@@ -281,7 +280,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str, now: str | None) -> float | None:
-    """Return the seconds until a date, by the provider's `Date` header or else by our clock."""
+    """Return the seconds from `now` (a `Date` header), else the clock, to a date; None if wrong."""
     from email.utils import parsedate_to_datetime
 
     try:

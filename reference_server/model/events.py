@@ -1,7 +1,7 @@
-"""The events of a model's stream, as values.
+"""Events of a model's stream, and their parser.
 
-Events of unknown types are skipped, since providers add new ones. What an event means for a turn
-lives in `engine.sampling`.
+Events of unknown types are skipped, since providers add new ones. `engine.sampling` handles the
+events in a turn.
 """
 
 import json
@@ -26,19 +26,18 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """Read a number. Infinity is refused: it could not be written as JSON again."""
+    """Parse a number. Raises ValueError for infinity, which has no JSON form."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("a number is too large")
     return value
 
 
-# `json.loads` would look for other encodings than UTF-8 in every delta.
+# A decoder of text: `json.loads` would check the encoding of every delta.
 _decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
 DEPTH_LIMIT = 100
-"""Nesting of objects and arrays; what is deeper could be neither stored nor sent again."""
-# The escapes of JSON that matter for lone surrogates: an escaped backslash, a surrogate pair, a
-# lone surrogate.
+"""Maximum nesting of an event's JSON; a deeper value could be neither stored nor sent again."""
+# JSON escapes that matter for lone surrogates: an escaped backslash, a pair, a lone surrogate.
 _SURROGATES = re.compile(
     rb"\\\\|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
@@ -54,7 +53,7 @@ class Answering:
 
 @dataclass(slots=True)
 class OutputItemAdded:
-    """The model begins an output item."""
+    """The model begins an output item; `item` is incomplete."""
 
     index: int | None
     item: Fields
@@ -62,7 +61,7 @@ class OutputItemAdded:
 
 @dataclass(slots=True)
 class OutputItemDone:
-    """The model has finished an output item; `item` is whole."""
+    """The model has finished an output item; `item` is complete."""
 
     index: int | None
     item: Fields
@@ -122,9 +121,9 @@ ModelEvent = (
 
 
 def read_event(data: bytes) -> ModelEvent | None:
-    """Read one event; None for a type that is skipped.
+    """Parse one event; return None for a type that is skipped.
 
-    Raises ModelError if the event reports a failure, or is not a JSON object.
+    Raises ModelError if the event reports a failure, or is not a JSON object or nested too deeply.
     """
     if b"\\ud" in data or b"\\uD" in data:
         data = _SURROGATES.sub(_replace_lone_surrogate, data)
@@ -190,12 +189,12 @@ def _text(fields: Fields, key: str) -> str:
 
 
 def _replace_lone_surrogate(match: re.Match[bytes]) -> bytes:
-    """Replace a lone surrogate: it has no UTF-8 form, so it could be neither stored nor sent."""
+    """Return `?` for a lone surrogate, which could be neither stored nor sent, else the match."""
     return match[0] if match[1] or match[0] == b"\\\\" else b"?"
 
 
 def without_lone_surrogates(value: Any) -> Any:
-    """Replace lone surrogates in all strings of a value, keys included."""
+    """Return a JSON value with `?` for lone surrogates in all its strings, keys included."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-8", "replace"))
 

@@ -1,7 +1,6 @@
-"""The bytes of an HTTP/1.1 answer: its head, and where its body ends (RFC 9112). No I/O.
+"""Parser of HTTP/1.1 answers, head and body (RFC 9112), without I/O.
 
-A malformed answer raises TransportError with the words that httpx has for it, since clients are
-shown them.
+A malformed answer raises TransportError with the same message as httpx, since clients see it.
 """
 
 import re
@@ -19,7 +18,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;.*)?")
 
 
 class Head(NamedTuple):
-    """The first lines of an answer."""
+    """Status and headers of an answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -33,7 +32,7 @@ def malformed_answer(words: str) -> TransportError:
 
 
 def read_head(data: bytes) -> tuple[Head, bytes] | None:
-    """Return the head and what follows it; None if more bytes are needed. Raises TransportError."""
+    """Return the head and the bytes after it; None if more are needed. Raises TransportError."""
     end = _HEAD_END.search(data)
     if end is None:
         if len(data) > MAX_HEAD_BYTES:
@@ -68,16 +67,16 @@ class Body:
         """Data after the end of the body."""
 
     def feed(self, data: bytes) -> bytes:
-        """Return the bytes of the body in what was received. Raises TransportError."""
+        """Return the bytes of the body in received data. Raises TransportError if malformed."""
         return data
 
     def end(self) -> None:
-        """Note that the connection was closed. Raises TransportError if that is too early."""
+        """Note that the connection was closed. Raises TransportError if the body is incomplete."""
         self.is_whole = True
 
 
 class CountedBody(Body):
-    """A body of a length that its head says."""
+    """A body of a length that its head states."""
 
     def __init__(self, length: int) -> None:
         super().__init__()
@@ -86,7 +85,7 @@ class CountedBody(Body):
         self.is_whole = length == 0
 
     def feed(self, data: bytes) -> bytes:
-        """Return the bytes of the body in what was received."""
+        """Return the bytes of the body in received data; the rest becomes `excess`."""
         piece = data[: self._length - self._received]
         self.excess = data[len(piece) :]
         self._received += len(piece)
@@ -103,18 +102,18 @@ class CountedBody(Body):
 
 
 class ChunkedBody(Body):
-    """A body in chunks, each behind its own length."""
+    """A body in chunks, each preceded by its length."""
 
     def __init__(self) -> None:
         super().__init__()
         self._data = b""
         self._left = 0
-        """Bytes of the present chunk that are still to come."""
+        """Missing bytes of the current chunk."""
         self._after_chunk = False
         self._in_trailer = False
 
     def feed(self, data: bytes) -> bytes:
-        """Return the bytes of the body in what was received. Raises TransportError."""
+        """Return the bytes of the body in received data. Raises TransportError if malformed."""
         data = self._data + data
         pieces: list[bytes] = []
         offset = 0
@@ -163,7 +162,7 @@ class ChunkedBody(Body):
 
 
 def body_of(head: Head) -> Body:
-    """Return the body that a head announces. Raises TransportError."""
+    """Return the parser of the body that a head announces. Raises TransportError if it is wrong."""
     if head.status in (204, 304):
         return CountedBody(0)
     coding = head.headers.get("transfer-encoding")

@@ -1,7 +1,7 @@
 """Limits on one answer of the model.
 
-An answer that exceeds one is not retried, since the next answer would be as long. The limits on a
-whole turn live in `engine.failure`.
+An answer that exceeds one is not retried, since the next answer would be as long. `engine.failure`
+has the limits on a whole turn.
 """
 
 from reference_server.model.errors import ModelError
@@ -16,18 +16,19 @@ from reference_server.model.events import (
 )
 
 MAX_BYTES = 64 * 2**20
-"""Bytes of the stream, with all its framing."""
+"""Maximum bytes of the stream, framing included."""
 MAX_TEXT = 8 * 2**20
-"""Characters of all deltas together; and bytes of all complete items, which repeat them."""
+"""Maximum characters of all deltas together; also bytes of all complete items, which repeat them.
+"""
 MAX_ITEMS = 1000
-"""Output items and sections of reasoning."""
+"""Maximum output items and sections of reasoning."""
 MAX_CALLS = 200
-"""Calls of tools, which are carried out one after the other."""
+"""Maximum tool calls, which are carried out one after the other."""
 _CALLS = ("function_call", "custom_tool_call")
 
 
 class AnswerLimits:
-    """Counts one answer. Every method raises ModelError when the answer exceeds a limit."""
+    """Counters of one answer. Every method raises ModelError if the answer exceeds a limit."""
 
     def __init__(self) -> None:
         self._bytes = self._streamed = self._whole = self._begun = self._done = self._calls = 0
@@ -58,7 +59,7 @@ class AnswerLimits:
         self._whole += size
         if self._whole > MAX_TEXT:
             raise _limit_exceeded(f"{MAX_TEXT // 2**20} MiB of items")
-        # Counted apart from items that begin: an item may come complete, without a beginning.
+        # Counted separately from started items: an item may come complete, without a start.
         self._done += 1
         if self._done > MAX_ITEMS:
             raise _limit_exceeded(f"{MAX_ITEMS} items")

@@ -1,7 +1,7 @@
-"""Connections to the models, kept alive between calls.
+"""Pool of connections to the models, kept alive between calls.
 
-Plain HTTP goes directly, TLS and proxies through httpx, which is imported for them alone. The
-connection used last is used first, so that idle ones expire.
+Plain HTTP uses `direct`; TLS and proxies use httpx, which is imported only for them. The connection
+used last is used first, so that idle ones expire.
 """
 
 import os
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     MakeTransport = Callable[[], ModelConnection | httpx.AsyncBaseTransport]
 
 MAX_IDLE = 64
-"""Idle connections kept for each address."""
+"""Maximum idle connections kept for each address."""
 
 
 class BadSetting(Exception):
-    """A setting in the environment cannot be used; str() says which, and what to do."""
+    """A variable of the environment has an unusable value; str() names it and says what to do."""
 
 
 class ConnectionPool:
-    """Connections by address; with a `transport` of the caller, that is used for all calls."""
+    """Connections by address; a `transport`, if given, makes one connection for all calls."""
 
     def __init__(self, transport: "MakeTransport | None") -> None:
         self._transport = transport
@@ -42,7 +42,7 @@ class ConnectionPool:
         self._closed = False
 
     def take(self, address: str) -> ModelConnection:
-        """Return a connection for one call alone, open or still to be made. Raises BadSetting."""
+        """Return a connection for one call, an idle or a new one. Raises BadSetting."""
         if self._transport is not None:
             self._shared = self._shared or _connection_of(self._transport())
             return self._shared
@@ -52,7 +52,7 @@ class ConnectionPool:
         return self._new(address)
 
     async def give_back(self, address: str, connection: ModelConnection) -> None:
-        """Take a connection back when its call is over."""
+        """Take a connection back after its call, to reuse or close it."""
         if connection is self._shared:
             return
         idle = self._idle.setdefault(address, [])
@@ -63,15 +63,15 @@ class ConnectionPool:
             await connection.aclose()
 
     def idle(self, address: str) -> int:
-        """Count the idle connections of an address."""
+        """Return the number of idle connections of an address."""
         return len(self._idle.get(address, []))
 
     def route(self, address: str) -> str:
-        """Say where the connections to an address lead, for the error of one that failed."""
+        """Return the origin, and the proxy, of connections to an address, for error messages."""
         return origin_of(address) if self._transport is not None else describe_route(address)
 
     async def close(self) -> None:
-        """Close the idle connections, and from now on each that is given back."""
+        """Close the idle connections, and later each one that is given back."""
         self._closed = True
         if self._shared is not None:
             await self._shared.aclose()
@@ -95,8 +95,8 @@ class ConnectionPool:
                 _check_host(proxy)
             return HttpxConnection(httpx.AsyncHTTPTransport(verify=tls, proxy=proxy, limits=limits))
         except (ImportError, ValueError, httpx.InvalidURL) as error:
-            # An unknown kind of proxy, one that needs a package, or no address at all. The cause
-            # may quote a part of the proxy's password, which could not be found to be hidden.
+            # An unknown kind of proxy, one that needs a package, or not a URL. The cause may quote
+            # a part of the proxy's password, which could not be redacted.
             reason = f": {error}" if "@" not in (proxy or "") else ""
             raise BadSetting(
                 f"the proxy that {proxy_source(address)} names cannot be used{reason}; it should "
@@ -104,7 +104,7 @@ class ConnectionPool:
             ) from error
 
     def _tls_settings(self) -> "ssl.SSLContext":
-        """Make the TLS settings once; reading the certificates takes 20 ms. Raises BadSetting."""
+        """Return the TLS settings, made once, as that takes 20 ms. Raises BadSetting."""
         if self._tls is None:
             import httpx
 
@@ -112,7 +112,7 @@ class ConnectionPool:
             file = os.environ.get("SSL_CERT_FILE")
             try:
                 if folder and not file:
-                    os.listdir(folder)  # One that is not there would only be an empty one.
+                    os.listdir(folder)  # OpenSSL ignores a missing folder.
                 self._tls = httpx.create_ssl_context()
             except OSError as error:
                 setting = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({folder})"
@@ -134,13 +134,13 @@ def _connection_of(transport: "ModelConnection | httpx.AsyncBaseTransport") -> M
 def proxy_for(address: str) -> str | None:
     """Return the proxy that the environment (or the system) names for an address, if any."""
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
-        return None  # Else the import below would take as long as a short turn's others together.
+        return None  # Spare the import below, as long as all others of a short turn together.
     from urllib.request import getproxies, proxy_bypass
 
     try:
         parts = urlsplit(address)
     except ValueError:
-        return None  # httpx reports what is wrong with it.
+        return None  # httpx reports the mistake.
     if not parts.hostname or proxy_bypass(parts.hostname):
         return None
     proxies = getproxies()
@@ -149,18 +149,18 @@ def proxy_for(address: str) -> str | None:
 
 
 def proxy_source(address: str) -> str:
-    """Return the environment variable that names the proxy for an address."""
+    """Return the variable that names the proxy for an address, or "the system's settings"."""
     scheme = address.partition("://")[0].lower()
     for wanted in (f"{scheme}_proxy", "all_proxy"):
         names = [name for name, value in os.environ.items() if name.lower() == wanted and value]
         if names:
-            # In lower case it counts more (urllib.request.getproxies).
+            # A lower-case name takes precedence (urllib.request.getproxies).
             return wanted if wanted in names else names[0]
     return "the system's settings"
 
 
 def describe_route(address: str) -> str:
-    """Say where a connection to an address leads, and through which proxy; without passwords."""
+    """Return the origin of an address, and its proxy, without passwords."""
     proxy = proxy_for(address)
     if proxy is None:
         return origin_of(address)
@@ -171,13 +171,13 @@ def describe_route(address: str) -> str:
 def origin_of(address: str) -> str:
     """Return the scheme, host and port of an address."""
     scheme, separator, rest = address.partition("://")
-    # A password can hold any sign but this one.
+    # A password can have any character except `@`.
     host = rest.rpartition("@")[2].split("/", 1)[0]
     return brief(f"{scheme}{separator}{host}")
 
 
 def _check_host(proxy: str) -> None:
-    """Raise ValueError if a proxy's address has no host: the error of httpx would not say so."""
+    """Raise ValueError if a proxy's address has no host, which httpx's error would not show."""
     host = urlsplit(proxy).hostname
     if not host or not host.isprintable() or " " in host:
         raise ValueError("it names no host")

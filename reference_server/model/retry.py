@@ -8,12 +8,12 @@ from reference_server.model.errors import ModelError, Phase
 
 MAX_DELAY_SECONDS = 10.0
 MAX_RETRY_AFTER_SECONDS = 300.0
-"""Seconds. If a provider asks for a longer pause, the call is not tried again."""
+"""Maximum pause that a provider may request; after a longer one the call is not retried."""
 JITTER = 0.1
 
 
 class Retries:
-    """The retries that one model call has left; `request` and `stream` are counted apart."""
+    """Retries of one model call, counted separately for the phases `request` and `stream`."""
 
     def __init__(self, provider: Provider, rng: Callable[[], float] = random.random) -> None:
         self._allowed: dict[Phase, int] = {
@@ -25,7 +25,7 @@ class Retries:
         self._rng = rng
 
     def delay(self, error: ModelError) -> float | None:
-        """Use up a retry and return the seconds to wait before it, None if the failure is final."""
+        """Use up a retry and return the seconds before it; None, without one, if it is final."""
         used = self._used[error.phase]
         if not error.retryable or used >= self._allowed[error.phase]:
             return None
@@ -38,5 +38,5 @@ class Retries:
         return backoff * (1 + JITTER * (2 * self._rng() - 1))
 
     def count(self, phase: Phase) -> str:
-        """Say how many of the retries are used up: `2/5`."""
+        """Return the used and allowed retries as `2/5`."""
         return f"{self._used[phase]}/{self._allowed[phase]}"

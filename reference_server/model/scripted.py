@@ -1,6 +1,6 @@
-"""A connection to a scripted model in this process, for `--scenario`: no socket and no HTTP.
+"""Connection to a scripted model in this process, for `--scenario`, without socket and HTTP.
 
-Chunks come as a real model streams them, so that buffering hides nothing.
+Chunks are streamed as by a real model.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -14,9 +14,9 @@ _NOT_FOUND = 404
 
 
 class ScriptedConnection:
-    """Answers all calls by one scripted model, at any address that ends with `/responses`.
+    """Connection that answers all calls by one scripted model, at any path ending in `/responses`.
 
-    If it `resumes` a thread, the script goes on after the answers that the first call contains.
+    With `resumes` the script continues after the answers that the first call contains.
     """
 
     def __init__(self, model: ScriptedModel, *, resumes: bool = False) -> None:
@@ -26,7 +26,7 @@ class ScriptedConnection:
     async def post(
         self, address: str, headers: Mapping[str, str], content: bytes
     ) -> "ScriptedAnswer":
-        """Return the answer of the next step of the script."""
+        """Return the answer of the script's next step; status 404 for another path."""
         path = urlsplit(address).path
         if not path.rstrip("/").endswith("/responses"):
             return ScriptedAnswer(Answer(_NOT_FOUND, {}, f"no {path} here".encode()))
@@ -40,7 +40,7 @@ class ScriptedConnection:
 
 
 class ScriptedAnswer:
-    """The answer to one call."""
+    """Answer to one call."""
 
     def __init__(self, answer: Answer) -> None:
         self.status = answer.status
@@ -50,7 +50,7 @@ class ScriptedAnswer:
         self._answer = answer
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Return the pieces of the body as they come. They raise TransportError at a cut."""
+        """Yield the pieces of the body as they arrive. Raises TransportError at a scripted cut."""
         if self._answer.chunks is None:
             yield self._answer.body
             return

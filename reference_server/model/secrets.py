@@ -1,11 +1,11 @@
-"""Taking secrets (keys and passwords) out of texts.
+"""Redaction of secrets (keys and passwords) in texts.
 
-A secret is found as it is, with the escapes of JSON, URLs and HTML, and in base64, alone or after
-other text (`user:key`). Callers choose the texts: `model.client` cleans its errors, `cli` standard
-error.
+A secret is found in plain text, with the escapes of JSON, URLs and HTML, and in base64, alone or
+after other text (`user:key`). Callers choose the texts: `model.client` redacts its errors, `cli`
+standard error.
 
 A secret shorter than `MIN_SECRET_CHARACTERS` is a placeholder ("none", "x") that may be part of
-ordinary words: it is taken out only where a credential is expected (after `Bearer`, or as the
+ordinary words: it is redacted only where a credential is expected (after `Bearer`, or as the
 password in a URL).
 """
 
@@ -19,8 +19,8 @@ from reference_server.config.model import Config, Provider
 
 HIDDEN = "[key]"
 MIN_SECRET_CHARACTERS = 6
-"""Characters of the shortest secret that is looked for in the whole text."""
-# The password in any URL, also one that is not in our settings: `scheme://user:password@host`.
+"""Minimum characters of a secret that is redacted everywhere."""
+# The password in any URL, also of one that is not in the settings: `scheme://user:password@host`.
 _PASSWORD = re.compile(r"(://[^\s/?#:@\"']*:)[^\s/?#\"']+@")
 # Names of variables that probably hold a secret.
 _OF_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL", re.I)
@@ -28,12 +28,12 @@ _BEGUN_ESCAPE = re.compile(
     r"%(?:25){0,4}[0-9a-f]?|\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|&#?\w{0,6}", re.I
 )
 _BASE64 = r"[A-Za-z0-9+/_-]?"
-# Escapes may be escaped again, but only a few times: else many backslashes would take for ever.
+# Patterns allow only a few nested escapes: otherwise many backslashes would take for ever.
 Unit = re.Pattern[str]
 
 
 class Secrets:
-    """A set of secrets, compiled for finding them in any text."""
+    """A set of secrets, compiled for searches in any text."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         long_secrets = sorted(
@@ -53,12 +53,12 @@ class Secrets:
 
     @classmethod
     def of(cls, provider: Provider) -> "Secrets":
-        """Return the secrets of one provider, and of the proxies on the way to it."""
+        """Return the secrets of one provider and of the proxies."""
         return cls([*_of_address(provider.base_url), *_of_proxies(), provider.api_key or ""])
 
     @classmethod
     def of_config(cls, config: Config) -> "Secrets":
-        """Return the secrets of all providers and MCP servers."""
+        """Return the secrets of all providers, proxies and MCP servers."""
         env = config.environment
         secrets = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
         addresses = (
@@ -76,10 +76,10 @@ class Secrets:
         return cls(secrets)
 
     def redact(self, text: str, *, cut: bool = False) -> str:
-        """Return the text with `[key]` in the place of each secret.
+        """Return the text with `[key]` in place of each secret.
 
-        `cut`: the text is the beginning of a longer one; if it ends with what may be the beginning
-        of a secret, that is left out.
+        `cut`: the text is the beginning of a longer one; a possible beginning of a secret at its
+        end is removed.
         """
         text = _PASSWORD.sub(rf"\1{HIDDEN}@", text)
         if self._pattern is not None:
@@ -87,7 +87,7 @@ class Secrets:
         return text[: self._cut_secret_start(text)] if cut else text
 
     def _cut_secret_start(self, text: str) -> int:
-        """Find where a secret begins that the end of the text may have cut, else that end."""
+        """Return the offset of a secret that the text's end may cut, else the text's length."""
         position = len(text)
         for units in (*self._forms, *self._cores):
             for start in range(max(0, len(text) - 12 * len(units)), position):
@@ -116,7 +116,7 @@ def _of_proxies() -> Iterator[str]:
 
 
 def _units(secret: str) -> list[Unit]:
-    """Return a pattern for each character that matches all ways of escaping it."""
+    """Return a pattern for each character that matches it with any escape."""
     return [_unit(character) for character in secret]
 
 
@@ -127,7 +127,7 @@ def _unit(character: str) -> Unit:
 
 @cache
 def _unit_of_base64(character: str) -> Unit:
-    """Return the pattern of a base64 character, in which letters and digits are never escaped."""
+    """Return the pattern of a base64 character; letters and digits are never escaped."""
     return re.compile(character if character.isalnum() else _escape_pattern(character))
 
 
@@ -144,7 +144,7 @@ def _escape_pattern(character: str) -> str:
         patterns.append(_ENTITIES[character])
     if character == " ":
         patterns.append(r"\+")
-    # The longest first: `%` is also the beginning of its own escape.
+    # Escapes first: `%` is also the beginning of its own escape.
     return f"(?:{'|'.join([*patterns, plain])})"
 
 
@@ -165,9 +165,9 @@ def _join(units: list[Unit]) -> str:
 
 
 def _base64_cores(secret: str) -> Iterator[str]:
-    """Yield the characters that base64 has for a secret, wherever it begins in what is encoded.
+    """Yield the base64 forms of a secret, for each offset at which it may begin in encoded text.
 
-    What stands before and after it shares a character with it at either end; those are left out.
+    Characters that also encode adjacent text are left out.
     """
     data = secret.encode("utf-8", "replace")
     for shift in range(3):

@@ -1,21 +1,21 @@
-"""Server-sent events without I/O: bytes in, the data of whole events out.
+"""Parser of server-sent events, without I/O.
 
-Of the HTML standard's format, `data` and `event` fields are read; comments and other fields are
-passed over. The data is not interpreted.
+Only `data` fields of the HTML standard's format are used; comments and other fields are ignored.
+The data is not interpreted.
 """
 
 EVENT_LIMIT = 8 << 20
-"""Bytes of the largest event that is waited for."""
+"""Maximum bytes of an event."""
 
 
 class EventTooLong(Exception):
-    """An event does not come to its end."""
+    """An event is longer than EVENT_LIMIT."""
 
 
 class SseParser:
-    """Feed it bytes in any pieces; it gives the data of each event they complete.
+    """Parser of bytes, fed in any pieces, into the data of complete events.
 
-    `began` tells whether any event has been completed.
+    `began` is True once an event was complete.
     """
 
     def __init__(self) -> None:
@@ -26,14 +26,14 @@ class SseParser:
         self.began = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next bytes and give the data of the events that ended in them.
+        """Take the next bytes and return the data of each event that they complete.
 
         Raises EventTooLong.
         """
         half = bool(self._rest) and self._rest[-1].endswith(b"\r")
         self._hold(chunk)
         if not half and b"\n" not in chunk and b"\r" not in chunk:
-            # A long line is put together once, not with each of its pieces.
+            # The pieces of a long line are joined once, at its end.
             self._check_size()
             return []
         text = b"".join(self._rest)
@@ -44,7 +44,7 @@ class SseParser:
                 text, held_back = text[:-1], b"\r"
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = text.split(b"\n")
-        # The text after the last newline is not a whole line yet.
+        # The text after the last newline is not a complete line yet.
         self._rest, self._rest_size = [], 0
         self._hold(lines.pop() + held_back)
         events: list[bytes] = []

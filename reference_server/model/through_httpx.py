@@ -1,8 +1,8 @@
-"""Connections to a model through httpx: TLS, proxies, and the transports that callers bring.
+"""Connections to a model through httpx, for TLS, proxies, and transports of the caller.
 
-Each connection is an httpx transport with a single connection: its pool looks at every connection
-for every call, which with 20 turns at once takes longer than the turns; its client (redirects,
-cookies, authentication: not needed) would take a fifth of a short turn.
+Each one is an httpx transport with a single connection: httpx's pool examines every connection for
+every call, which with 20 turns at once takes longer than the turns; its client (redirects, cookies,
+authentication: not needed) would take a fifth of a short turn.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from reference_server.model.errors import describe
 def _import_httpx() -> None:
     """Import httpx without its command line; takes a few hundredths of a second the first time.
 
-    With the packages of its command line installed, httpx imports that too: half of the time, and
+    If the packages of its command line are installed, httpx imports that too: half of the time, and
     5 MiB. And httpcore tries to import `sniffio` for every lock; if it is not installed, Python
     searches the whole path each time, which takes a fifth of a short turn.
     """
@@ -43,13 +43,13 @@ _NETWORK_ERRORS = (httpx.HTTPError, httpx.StreamError, OSError)
 
 
 class HttpxConnection:
-    """A transport of httpx, for one call at a time."""
+    """Connection through a transport of httpx, for one call at a time."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
 
     async def post(self, address: str, headers: Mapping[str, str], content: bytes) -> "HttpxAnswer":
-        """Send a request; return the answer when its headers are there. Raises TransportError."""
+        """Send a request; return the answer once its headers are read. Raises TransportError."""
         try:
             request = httpx.Request("POST", _url(address), content=content, headers=headers)
             response = await self._transport.handle_async_request(request)
@@ -58,17 +58,17 @@ class HttpxConnection:
         except _NETWORK_ERRORS as error:
             raise TransportError(describe(error)) from error
         except ExceptionGroup as group:
-            # An invalid port shows only here, when the connection is attempted.
+            # An invalid port is found only here, when connecting.
             raise TransportError(describe(group.exceptions[0]), retryable=False) from group
         return HttpxAnswer(response)
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the transport."""
         await self._transport.aclose()
 
 
 class HttpxAnswer:
-    """The answer to one call."""
+    """Answer to one call."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.status = response.status_code
@@ -77,7 +77,7 @@ class HttpxAnswer:
         self._chunks: AsyncGenerator[bytes] | None = None
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Return the pieces of the body as they come. They raise TransportError."""
+        """Yield the pieces of the body as they arrive. Raises TransportError."""
         self._chunks = cast("AsyncGenerator[bytes]", self._response.aiter_raw())
         try:
             async for chunk in self._chunks:
@@ -86,7 +86,7 @@ class HttpxAnswer:
             raise TransportError(describe(error)) from error
 
     async def aclose(self) -> None:
-        """Close the stream; the connection stays open if the body was read whole."""
+        """Close the stream; the connection stays open if the whole body was read."""
         if self._chunks is not None:
             await self._chunks.aclose()
         await self._response.aclose()
@@ -94,5 +94,5 @@ class HttpxAnswer:
 
 @lru_cache
 def _url(address: str) -> httpx.URL:
-    """Return the parsed address; cached, since parsing takes long."""
+    """Return the parsed address, cached, since parsing takes long. Raises httpx.InvalidURL."""
     return httpx.URL(address)

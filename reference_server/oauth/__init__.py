@@ -1,5 +1,5 @@
 """OAuth for MCP servers over streamable HTTP: login, stored credentials, tokens for turns.
 
-`status`, `store` and what they import are light: `agent mcp list` asks them. What speaks HTTP
-imports the MCP SDK, which takes half a second.
+`status` and `store`, which `agent mcp list` uses, import fast. Modules that use HTTP import the MCP
+SDK, which takes half a second.
 """

@@ -1,8 +1,8 @@
-"""The access token of one MCP server, for the turns that call it.
+"""Access token of one MCP server, for the turns that call it.
 
-One renewal serves all who wait for it, in this process and in others, since most authorization
-servers take a refresh token once. A renewal that has begun is not given up with the turn that asked
-for it: its answer would be lost, and the login with it.
+One renewal serves all waiting tasks, in this process and in others, since most authorization
+servers accept a refresh token once. A renewal continues if the turn that began it is interrupted:
+otherwise its response would be lost, and the login with it.
 """
 
 import logging
@@ -20,14 +20,14 @@ from reference_server.oauth.store import Store
 
 _log = logging.getLogger(__name__)
 MIN_SECRET_CHARACTERS = 6
-"""Characters of the shortest secret that is looked for."""
+"""Minimum characters of a secret that is redacted."""
 HIDDEN = "[key]"
 RENEWAL_SECONDS = 2.0
-"""Seconds that a renewal has to end when the agent does."""
+"""Seconds that a renewal has to end when the server stops."""
 
 
 class Bearer:
-    """The token; all waits are bounded."""
+    """Access token of one server, with its renewal; all waits have a time limit."""
 
     def __init__(self, tasks: TaskGroup, server: McpServer, store: Store) -> None:
         self._tasks = tasks
@@ -39,7 +39,7 @@ class Bearer:
         self._hidden: list[str] = []
 
     async def load(self) -> None:
-        """Read what is stored: somebody may have logged in or out. Raises OAuthFailure."""
+        """Load the stored credentials, which a login or logout may change. Raises OAuthFailure."""
         self._keep(await to_thread.run_sync(self._store.load, self._server.name, self._server.url))
 
     async def token(self) -> str | None:
@@ -67,16 +67,16 @@ class Bearer:
         return credentials.access_token
 
     def redact(self, text: str) -> str:
-        """Take every token that was ever held here out of a text, as it is or as in an address.
+        """Return a text without the secrets of this server so far, also if percent-encoded.
 
-        Other escapes are not looked for: in the many MiB of an answer that takes seconds.
+        Other encodings are not searched for: in an answer of many MiB that would take seconds.
         """
         for form in self._hidden:
             text = text.replace(form, HIDDEN)
         return text
 
     def close(self) -> None:
-        """Make a running renewal end soon."""
+        """Let a running renewal end within RENEWAL_SECONDS."""
         if self._renewal is not None:
             self._renewal.hurry()
 
@@ -105,7 +105,7 @@ class Bearer:
 
 
 class _Renewal:
-    """One renewal, which many may wait for."""
+    """A renewal, for which several tasks may wait: `new` is set when it is `done`, or `failure`."""
 
     def __init__(self, store: Store, old: Credentials) -> None:
         self.done = anyio.Event()
@@ -116,7 +116,7 @@ class _Renewal:
         self._scope = anyio.CancelScope(shield=True)
 
     async def run(self) -> None:
-        """Renew; never raises."""
+        """Renew the token and set `done`; an OAuthFailure is kept in `failure`."""
         try:
             with self._scope:
                 self.new = await to_thread.run_sync(self._renew)
@@ -126,11 +126,14 @@ class _Renewal:
             self.done.set()
 
     def hurry(self) -> None:
-        """End soon."""
+        """End within RENEWAL_SECONDS."""
         self._scope.deadline = min(self._scope.deadline, anyio.current_time() + RENEWAL_SECONDS)
 
     def _renew(self) -> Credentials:
-        """Renew, in a worker thread; the request itself is made by the event loop."""
+        """Renew and store the token, in a worker thread; the event loop sends the request.
+
+        Raises OAuthFailure. Blocks.
+        """
         from reference_server.oauth.tokens import NotRenewed, renew
 
         old = self._old
@@ -139,7 +142,7 @@ class _Renewal:
             if stored is None:
                 raise OAuthFailure("its login has ended")
             if stored.access_token != old.access_token and not stored.is_expired:
-                return stored  # Another process has renewed it, or somebody has logged in again.
+                return stored  # Renewed by another process, or by a new login.
             try:
                 new = from_thread.run(renew, stored)
             except NotRenewed as error:
@@ -149,7 +152,7 @@ class _Renewal:
             try:
                 was_stored = self._store.replace(stored, new)
             except OAuthFailure as error:
-                # The old one is used up. The new one serves as long as this process lasts.
+                # The old token is used up; the new one lasts until this process ends.
                 _log.warning("MCP server %s: its token is not kept: %s", old.server, error)
                 return new
             if not was_stored:
@@ -158,7 +161,7 @@ class _Renewal:
 
 
 def bearer_of(tasks: TaskGroup, server: McpServer, store: Store) -> Bearer | None:
-    """Return the token of a server; None if it is a program, or has a token of config.toml."""
+    """Return the token of a server; None for a program, or if config.toml names its token."""
     if not server.url or server.token_variable is not None:
         return None
     return Bearer(tasks, server, store)

@@ -1,8 +1,8 @@
-"""The address on this machine to which the browser comes back.
+"""Redirect address of a login, on this machine.
 
-A small HTTP server on 127.0.0.1 gives the answer of the authorization server to `login`, and shows
-in the browser how the login ended. Anybody on this machine, and any page in the browser, can send
-it requests: only one with the `state` of the login counts.
+A small HTTP server on 127.0.0.1 passes the authorization server's response to `login`, and shows
+the result of the login in the browser. Any program on this machine, and any page in the browser,
+can send it requests: only one with the `state` of the login counts.
 """
 
 import html
@@ -23,11 +23,11 @@ PATH = "/callback"
 REQUEST_SECONDS = 10.0
 """Seconds that a browser has to send its request."""
 MAX_CONNECTIONS = 20
-"""Browsers, or others, that are listened to at once."""
+"""Maximum connections that are served at the same time."""
 MAX_REQUEST_BYTES = 32_768
-"""Bytes of the largest request line and headers."""
+"""Maximum bytes of a request line and headers."""
 FAREWELL_SECONDS = 2.0
-"""Seconds that the browser has to take how the login ended."""
+"""Seconds that the browser has to receive the page with the result."""
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
 <body><h1>{title}</h1><p>{words}</p><p>You may close this window.</p></body></html>
@@ -36,14 +36,14 @@ PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The authorization server's answer; `issuer` is its name, if given (RFC 9207)."""
+    """The authorization server's response; `issuer` is its name, None if absent (RFC 9207)."""
 
     code: str = field(repr=False)
     issuer: str | None
 
 
 class Callback:
-    """One login's address; `redirect_uri` is how the browser finds it."""
+    """Server of one login's redirect address, `redirect_uri`."""
 
     def __init__(self, state: str, port: int) -> None:
         self.redirect_uri = f"http://127.0.0.1:{port}{PATH}"
@@ -55,18 +55,18 @@ class Callback:
         self._code: Code | None = None
         self._failure = ""
         self.strays = 0
-        """Answers that were not to this login."""
+        """Number of responses that belong to another login."""
         self._limit = anyio.Semaphore(MAX_CONNECTIONS)
 
     async def code(self) -> Code:
-        """Wait for the browser. Raises OAuthFailure."""
+        """Wait for the browser's request and return its code. Raises OAuthFailure for an error."""
         await self._answered.wait()
         if self._code is None:
             raise OAuthFailure(self._failure)
         return self._code
 
     async def end(self, failure: str = "") -> None:
-        """Show in the browser how the login ended, if it is there."""
+        """Let the waiting browser, if any, show that the login succeeded, or `failure`."""
         self._failure = failure
         self._ended.set()
         if self._answered.is_set():
@@ -74,7 +74,7 @@ class Callback:
                 await self._page_sent.wait()
 
     async def serve(self, stream: SocketStream) -> None:
-        """Answer one connection."""
+        """Answer one connection; errors of the connection are ignored."""
         async with stream, self._limit:
             try:
                 request = None
@@ -83,7 +83,7 @@ class Callback:
                 if request is not None:
                     await self._answer(stream, request)
             except (OSError, anyio.BrokenResourceError, anyio.EndOfStream, h11.ProtocolError):
-                pass  # It left, or is not a browser.
+                pass  # The browser has left, or it is another program.
 
     async def _answer(self, stream: SocketStream, request: h11.Request) -> None:
         target = urlsplit(request.target.decode("ascii", "replace"))
@@ -96,7 +96,7 @@ class Callback:
         if "code" not in query and "error" not in query:
             return await _page(stream, 400, "Not a login", "This is no answer to a login.")
         if not self._is_ours(query):
-            # Do not end the login: anybody who finds the port could do that.
+            # Not a failure of the login: any program that finds the port could send this.
             self.strays += 1
             words = "This answer belongs to another login (wrong state)."
             return await _page(stream, 400, "Not a login", words)
@@ -104,7 +104,7 @@ class Callback:
             return await _page(stream, 400, "Not a login", "The login has had its answer.")
         self._take(query)
         self._answered.set()
-        # The page shows how the login ended, which the exchange of the code decides.
+        # The page shows the result of the login, which the exchange of the code decides.
         await self._ended.wait()
         try:
             if self._failure:
@@ -134,7 +134,10 @@ class Callback:
 
 @asynccontextmanager
 async def login_callback(port: int) -> AsyncGenerator[tuple[str, Callback]]:
-    """Listen on 127.0.0.1 for the block and yield the state of the login. Raises OAuthFailure."""
+    """Listen on 127.0.0.1 for the block and yield a login's `state` parameter and its callback.
+
+    Raises OAuthFailure if the port is in use.
+    """
     state = secrets.token_urlsafe(32)
     try:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)

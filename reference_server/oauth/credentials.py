@@ -1,7 +1,4 @@
-"""Credentials of a login, as a value and as JSON.
-
-Where it is kept is in `store`.
-"""
+"""Credentials of a login, and their JSON; `store` stores them."""
 
 import hashlib
 import json
@@ -13,17 +10,16 @@ from typing import Any, cast
 from reference_server.oauth.failure import OAuthFailure
 
 EXPIRY_MARGIN_SECONDS = 30.0
-"""Seconds before its end at which a token is taken to have expired: a request takes a while."""
+"""Seconds before its end from which a token counts as expired, for the time of a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The tokens for one server, and what it takes to renew them.
+    """Tokens for the MCP server `server` at `url`, and the data for their renewal.
 
-    `server` and `url` say whose they are; `issuer` is the authorization server, at whose
-    `token_endpoint` the client `client_id` renews them. `client_auth` is the method of RFC 7591 by
-    which the client shows its secret, `resource` the parameter of RFC 8707. `expires_at` is in
-    seconds since 1970, None if the authorization server does not say.
+    `issuer` is the authorization server, at whose `token_endpoint` the client `client_id` renews
+    them. `client_auth` is the client's authentication method of RFC 7591, `resource` the parameter
+    of RFC 8707. `expires_at` is in seconds since 1970, None if unknown.
     """
 
     server: str
@@ -41,17 +37,17 @@ class Credentials:
 
     @property
     def is_expired(self) -> bool:
-        """Return whether the access token has ended, or is about to."""
+        """Return whether the access token has expired, or is about to."""
         return self.expires_at is not None and time.time() > self.expires_at - EXPIRY_MARGIN_SECONDS
 
     @property
     def is_usable(self) -> bool:
-        """Return whether a request can be made with them, if need be after a renewal."""
+        """Return whether the token is valid or can be renewed."""
         return not self.is_expired or self.refresh_token is not None
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return the secrets, which must be shown nowhere."""
+        """Return the secrets, which no message may show."""
         secrets = (self.access_token, self.refresh_token, self.client_secret)
         return tuple(one for one in secrets if one)
 
@@ -61,7 +57,7 @@ class Credentials:
 
     @classmethod
     def from_json(cls, entry: object) -> "Credentials":
-        """Read an entry. Raises OAuthFailure, which quotes nothing of it."""
+        """Parse an entry of the store. Raises OAuthFailure, which quotes none of its values."""
         if not isinstance(entry, dict):
             raise OAuthFailure("it is no table of credentials")
         members = cast("Mapping[str, Any]", entry)
@@ -83,12 +79,12 @@ class Credentials:
 
 
 def key_of(server: str, url: str) -> str:
-    """Return the key of a server's entry: another address of the same name is another entry."""
+    """Return the key of a server's entry, which depends on name and address."""
     return f"{server}|{hashlib.sha256(url.encode()).hexdigest()[:32]}"
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON. Raises OAuthFailure."""
+    """Parse JSON. Raises OAuthFailure if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

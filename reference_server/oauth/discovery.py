@@ -1,8 +1,8 @@
-"""Finding the authorization server of an MCP server.
+"""Discovery of the authorization server of an MCP server.
 
-The metadata of the protected resource is asked for first (RFC 9728), then that of the authorization
-server (RFC 8414, or OpenID Connect Discovery). A server that has no metadata of its own may be its
-own authorization server, as MCP had it in 2025-03-26. Source: MCP "Authorization".
+The metadata of the protected resource is requested first (RFC 9728), then that of the authorization
+server (RFC 8414, or OpenID Connect Discovery). A server without resource metadata may be its own
+authorization server, as in MCP 2025-03-26. Source: MCP "Authorization".
 """
 
 import re
@@ -25,7 +25,7 @@ from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.web import Answer, check_address, one_line, send_request
 
 PATIENCE = 30.0
-"""Seconds that all of it may take."""
+"""Seconds that the whole discovery may take."""
 
 
 class NoLogin(OAuthFailure):
@@ -39,8 +39,9 @@ Document = TypeVar("Document", bound=BaseModel)
 class AuthorizationServer:
     """An authorization server that protects an MCP server.
 
-    `resource`: what tokens are asked for (RFC 8707); `scopes`: what the MCP server says that its
-    clients need.
+    `resource`: the resource of its tokens (RFC 8707); `methods`: client authentication methods,
+    None if unknown; `scopes`: those that the MCP server requires; `names_issuer`: whether its
+    responses have `iss`.
     """
 
     issuer: str
@@ -63,7 +64,10 @@ async def has_login(url: str) -> bool:
 
 
 async def discover(url: str) -> AuthorizationServer:
-    """Find the authorization server of the MCP server at an address. Raises OAuthFailure."""
+    """Return the authorization server of the MCP server at an address.
+
+    Raises NoLogin if the server has no OAuth login, OAuthFailure if that cannot be found out.
+    """
     check_address(url, "the MCP server", of=url)
     try:
         with anyio.fail_after(PATIENCE):
@@ -93,7 +97,7 @@ async def _discover(url: str) -> AuthorizationServer:
 
 
 def _challenge(answer: Answer) -> dict[str, str]:
-    """Return the parameters of the challenge of an answer that wants a token."""
+    """Return the parameters of the challenge in a 401 or 403 response; {} if there is none."""
     if answer.status not in (401, 403):
         return {}
     parameters: dict[str, str] = {}
@@ -146,7 +150,7 @@ async def _own_metadata(url: str) -> tuple[str, OAuthMetadata]:
 
 
 def _own_addresses(url: str) -> Iterator[tuple[str, str]]:
-    """Yield issuers that a server may be itself, each with the address of its metadata."""
+    """Yield the issuers that an MCP server itself may be, with the addresses of their metadata."""
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}"
     path = parts.path.rstrip("/")
@@ -167,7 +171,10 @@ def _check_issuer(metadata: OAuthMetadata, issuer: str) -> None:
 async def _document(
     address: str, description: str, model: type[Document], *, must: bool = False
 ) -> Document | None:
-    """Request a document; None if it is missing and not a `must`. Raises OAuthFailure."""
+    """Request and parse a document; None if it is missing, unless it `must` exist.
+
+    Raises OAuthFailure.
+    """
     answer = await send_request(address, description)
     if answer.status != 200:
         if must or answer.status == 429 or answer.status >= 500:
@@ -178,7 +185,7 @@ async def _document(
     try:
         return model.model_validate(answer.json())
     except OAuthFailure as error:
-        # Some servers have a page at every address.
+        # Some servers answer with a page at every address.
         if not must and not answer.is_json:
             return None
         raise OAuthFailure(

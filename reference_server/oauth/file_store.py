@@ -1,8 +1,8 @@
-"""A private file of the home with entries in JSON.
+"""A private file of the home with JSON entries.
 
 The file is a JSON object of entries, mode 0600, replaced as a whole under a lock, so that neither a
-crash nor a second process leaves half of it or loses an entry. The last entry takes the file with
-it. `store` interprets the entries.
+crash nor a second process damages it or loses an entry. It is removed with its last entry. `store`
+interprets the entries.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ from reference_server.oauth.failure import OAuthFailure
 from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
 
 MAX_FILE_BYTES = 16 * 2**20
-"""Bytes of the largest file that is read."""
+"""Maximum bytes of the file."""
 Entries = dict[str, Any]
 
 
 class FileStore:
-    """The file; all methods block for a moment, and raise OAuthFailure."""
+    """The file. All methods block for a moment, and raise OAuthFailure for errors of the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> Entries:
-        """Return all entries."""
+        """Return all entries; {} if there is no file."""
         try:
             with open_for_reading(self._path) as file:
                 text = file.read(MAX_FILE_BYTES + 1)
@@ -50,10 +50,10 @@ class FileStore:
         return cast("Entries", entries)
 
     def change(self, change: Callable[[Entries], None]) -> None:
-        """Change the entries under a lock. Nothing is written if nothing changes."""
+        """Let `change` modify the entries under a lock, and write them if they have changed."""
         try:
             with file_lock(self._path.with_name(f"{self._path.name}.lock")):
-                # A process that was killed while it wrote left a copy.
+                # A process that was killed while it wrote has left this file.
                 self._new_path.unlink(missing_ok=True)
                 before = self.read()
                 entries = dict(before)
@@ -94,7 +94,7 @@ class FileStore:
 
 @contextmanager
 def file_lock(path: Path) -> Generator[None]:
-    """Hold a lock against other processes for the block. Blocks; raises OSError."""
+    """Hold a lock against other processes for the block. Blocks. Raises OSError."""
     make_private(path.parent)
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:

@@ -1,8 +1,8 @@
-"""The keyring of the system.
+"""Access to the keyring of the system.
 
-The `keyring` package is imported with the first question, and asked in a thread that is left behind
-if it does not answer: a desktop may hang or wait for somebody to unlock the keyring. What it says
-in an error is not passed on: it may quote what it was given.
+The `keyring` package is imported on first use, and called in a thread that is abandoned if it does
+not return: a desktop may hang, or wait for the user to unlock the keyring. Its error messages are
+not passed on, since they may quote a secret.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 from reference_server.oauth.failure import OAuthFailure
 
 PATIENCE = 5.0
-"""Seconds that the keyring has for an answer."""
+"""Seconds to wait for the keyring."""
 SERVICE = "agent MCP credentials"
 Answer = TypeVar("Answer")
 
 
 class KeyringUnavailable(OAuthFailure):
-    """The keyring cannot be used. `there`: whether there is one at all."""
+    """The keyring cannot be used. `there`: whether the system has one."""
 
     def __init__(self, words: str, *, there: bool) -> None:
         super().__init__(words)
@@ -28,28 +28,28 @@ class KeyringUnavailable(OAuthFailure):
 
 
 class KeyringStore:
-    """Texts by name; all methods block for up to `PATIENCE` seconds, and raise KeyringUnavailable.
+    """Texts by name. All methods block for up to `PATIENCE` and may raise KeyringUnavailable.
 
-    After a failure it is not asked again by this process: each wait is seconds long.
+    After a failure all later calls fail at once, since each would wait for seconds.
     """
 
     def __init__(self, home: Path) -> None:
-        # The keyring is the user's; another home is another set of logins.
+        # The keyring is the user's, but each home has its own logins.
         self._home = hashlib.sha256(str(home).encode()).hexdigest()[:16]
         self._failure: KeyringUnavailable | None = None
 
     def load(self, key: str) -> str | None:
-        """Return a text."""
+        """Return a text; None if there is none."""
         return self._ask(lambda keyring: keyring.get_password(SERVICE, self._name(key)))
 
     def save(self, key: str, text: str) -> None:
-        """Keep a text, and make sure that it is there."""
+        """Store a text and check that the keyring returns it."""
 
         def put(keyring: Any) -> bool:
             keyring.set_password(SERVICE, self._name(key), text)
             return keyring.get_password(SERVICE, self._name(key)) == text
 
-        # There is a keyring that keeps nothing, for tests of other programs.
+        # The `keyring` package has a null backend, which stores nothing.
         if not self._ask(put):
             raise KeyringUnavailable("it does not keep what it is given", there=False)
 

@@ -1,6 +1,6 @@
-"""One login, from the address of an MCP server to its credentials.
+"""A login, from the address of an MCP server to its credentials.
 
-Printing, and opening a browser, are up to the caller.
+The caller prints and opens a browser.
 """
 
 import base64
@@ -31,8 +31,9 @@ async def login(
 ) -> None:
     """Log in to a server, and pass the credentials to `keep`. Raises OAuthFailure.
 
-    `show` is given the address to visit. Without `scopes` those of config.toml are asked for, else
-    those that the server names. The browser is waited for `patience` seconds, on `port`, 0 for any.
+    `show` gets the address to visit. Requested are `scopes`, else those of config.toml, else those
+    that the server names. The browser's redirect is awaited for `patience` seconds at `port`, 0 for
+    any free one.
     """
     authority = await discover(server.url)
     requested = tuple(scopes) or server.scopes or authority.scopes
@@ -50,7 +51,7 @@ async def login(
             await anyio.to_thread.run_sync(keep, credentials)
             words = ""
         except OAuthFailure as error:
-            # Raised below: what passes the tasks that listen comes out as a group.
+            # Raised below, outside the task group, which would wrap it in an exception group.
             failure, words = error, str(error)
         finally:
             await callback.end(words)
@@ -127,7 +128,7 @@ def _address(
 
 
 def _check_issuer(authority: AuthorizationServer, code: Code) -> None:
-    """Refuse the answer of another authorization server (RFC 9207, 2.4). Raises OAuthFailure."""
+    """Raise OAuthFailure for a response of another authorization server (RFC 9207, 2.4)."""
     if code.issuer is None and authority.names_issuer:
         raise OAuthFailure("the answer in the browser does not name the authorization server")
     if code.issuer is not None and code.issuer != authority.issuer:

@@ -1,8 +1,8 @@
-"""The authentication of MCP servers, for `agent mcp list` and `get`.
+"""Authentication status of MCP servers, for `agent mcp list` and `get`.
 
 Source: mcp-cli-and-sdk "MCP server configuration" has `authenticated` and `unsupported`; the others
 are ours. Only a server with an OAuth login can be `not logged in`, so servers without stored
-credentials are asked whether they have one, all at once.
+credentials are probed for one, all at the same time.
 """
 
 import threading
@@ -17,20 +17,19 @@ from reference_server.oauth.store import Store
 AuthStatus = Literal["authenticated", "not logged in", "bearer token", "unsupported", "unknown"]
 UNKNOWN: AuthStatus = "unknown"
 ASKING = "asking MCP servers"
-"""The name of the thread in which servers are asked."""
+"""Name of the thread that probes servers."""
 ASKING_SECONDS = 5.0
 """Seconds that all servers together have to answer."""
 GRACE_SECONDS = 1.0
-"""Further seconds after which the thread is left: it waits for the address of a name."""
+"""Further seconds after which the thread is abandoned: it may wait for a DNS lookup."""
 
 
 def auth_statuses(servers: Sequence[McpServer], store: Store) -> list[AuthStatus]:
     """Return the status of each server.
 
     `unsupported`: a program, or a server without an OAuth login. `bearer token`: config.toml names
-    a variable for it, which takes the place of a login. `not logged in`: it has a login, and no
-    stored credentials that can be used. `unknown`: it did not say whether it has one, or is
-    disabled, and so not asked.
+    the variable of its token, so it needs no login. `not logged in`: it has a login, but no usable
+    stored credentials. `unknown`: it gave no answer in time, or is disabled and so not probed.
     """
     known: list[tuple[McpServer, AuthStatus | None]] = [
         (server, _known_status(server, store)) for server in servers
@@ -41,7 +40,7 @@ def auth_statuses(servers: Sequence[McpServer], store: Store) -> list[AuthStatus
 
 
 def _known_status(server: McpServer, store: Store) -> AuthStatus | None:
-    """Return the status if it is known without asking the server; reads a file alone."""
+    """Return the status if the settings and the stored file show it, else None."""
     if not server.url:
         return "unsupported"
     if server.token_variable is not None:
@@ -56,9 +55,9 @@ def _known_status(server: McpServer, store: Store) -> AuthStatus | None:
 
 
 def _ask(urls: set[str]) -> dict[str, AuthStatus]:
-    """Ask servers whether they have an OAuth login; those that did not answer in time are missing.
+    """Return the status by url of servers that answer in time whether they have an OAuth login.
 
-    In a thread, since nothing can cut short the search for the address of a name.
+    They are probed in a thread, since a DNS lookup cannot be cancelled.
     """
     answers: dict[str, AuthStatus] = {}
     thread = threading.Thread(target=_ask_all, args=(urls, answers), name=ASKING, daemon=True)

@@ -1,8 +1,8 @@
-"""The store of credentials: the keyring of the system, or a file of the home.
+"""Store of credentials: the keyring of the system, or a file of the home.
 
-The file says for each login where they are, so that the keyring is asked only for what is in it:
-no user has to unlock it for a server that needs no login. An entry is the credentials, or, if those
-are in the keyring, their members that are not secret.
+The file has an entry for each login, so that the keyring is used only for credentials that are in
+it: no user has to unlock it for a server that needs no login. An entry is the credentials or, if
+those are in the keyring, their members that are not secret.
 """
 
 import json
@@ -22,7 +22,7 @@ IN_KEYRING = "kept_in_keyring"
 
 
 class Store:
-    """The credentials of one home; all methods block, and raise OAuthFailure."""
+    """Credentials of one home. All methods block, and raise OAuthFailure if a store fails."""
 
     def __init__(self, home: Home, choice: Choice = "auto") -> None:
         self._home = home
@@ -31,16 +31,16 @@ class Store:
         self._keyring = KeyringStore(home.root)
 
     def check(self) -> None:
-        """Make sure that credentials can be kept, as far as that is known before."""
+        """Raise OAuthFailure if the file cannot be locked or read, before a login begins."""
         self._file.change(lambda _entries: None)
 
     def load(self, server: str, url: str) -> Credentials | None:
-        """Return the credentials of a server at this address, None if there are none."""
+        """Return the credentials of a server at this address; None if there are none."""
         entry = self._file.read().get(key_of(server, url))
         return None if entry is None else self._read(entry, server, url)
 
     def has_usable(self, server: str, url: str) -> bool:
-        """Return whether there are credentials that are valid or renewable, without the keyring."""
+        """Return whether there are valid or renewable credentials; does not use the keyring."""
         entry = self._file.read().get(key_of(server, url))
         if not isinstance(entry, dict):
             return False
@@ -58,9 +58,9 @@ class Store:
         return key_of(server, url) in self._file.read()
 
     def save(self, credentials: Credentials) -> str:
-        """Store the credentials of a login; return why an existing keyring could not hold them.
+        """Store the credentials of a login in place of all others of that server's name.
 
-        They take the place of those of that name, whatever their address.
+        Return why an existing keyring could not be used, so that they are in the file, else "".
         """
         key, words = key_of(credentials.server, credentials.url), ""
         entry = credentials.to_json()
@@ -88,9 +88,9 @@ class Store:
         return words
 
     def replace(self, old: Credentials, new: Credentials) -> bool:
-        """Replace the old credentials by renewed ones; return whether the old ones were there.
+        """Replace stored credentials equal to `old` by renewed ones; return whether there were any.
 
-        Else somebody has logged out, or in again, since `old` was read.
+        There are none after a logout or a new login since `old` was read.
         """
         key = key_of(old.server, old.url)
         replaced = False
@@ -114,9 +114,9 @@ class Store:
         return replaced
 
     def remove(self, server: str) -> tuple[bool, str]:
-        """Remove all credentials of a server, whatever their address, wherever they are.
+        """Remove all credentials of a server's name, at any address, from file and keyring.
 
-        Returns whether there were any, and why some may be left in the keyring (else "").
+        Return whether there were any, and why some may remain in the keyring (else "").
         """
         if not self._file.read():
             return False, ""
@@ -134,7 +134,7 @@ class Store:
 
     @contextmanager
     def renewal_lock(self, server: str, url: str) -> Generator[None]:
-        """Keep other processes from renewing the same token, which can be used only once."""
+        """Lock renewals with a refresh token, which may be used only once. Raises OAuthFailure."""
         name = key_of(server, url).partition("|")[2]
         try:
             with file_lock(self._home.root / "oauth" / f"{name}.lock"):
@@ -156,11 +156,11 @@ class Store:
             raise OAuthFailure(
                 f"the credentials of `{server}` cannot be used: {error}; log in again"
             ) from None
-        # The key is a digest, and somebody may have edited the file.
+        # The key has only a digest of the address, and the user may have edited the file.
         return credentials if (credentials.server, credentials.url) == (server, url) else None
 
     def _remove_from_keyring(self, keys: list[str]) -> str:
-        """Remove these from the keyring; return why that failed, else ""."""
+        """Remove these keys from the keyring; return why that failed, else ""."""
         try:
             for key in keys:
                 self._keyring.remove(key)
@@ -184,7 +184,7 @@ def _is_marker(entry: object) -> bool:
 
 
 def _remove_entries(entries: Entries, server: str) -> list[str]:
-    """Drop all entries of a name and return the keys of those that the keyring has."""
+    """Remove all entries of a server's name; return the keys of those in the keyring."""
     keys = [key for key in entries if key.partition("|")[0] == server]
     return [key for key in keys if _is_marker(entries.pop(key))]
 

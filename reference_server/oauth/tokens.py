@@ -1,6 +1,7 @@
-"""Getting tokens: registering a client, exchanging a code, renewing.
+"""Requests for tokens: client registration, exchange of a code, renewal.
 
-Errors quote its words, but nothing that it was sent. Sources: RFC 6749, RFC 7591.
+Errors quote the authorization server's messages, without secrets that it was sent. Sources:
+RFC 6749, RFC 7591.
 """
 
 import base64
@@ -25,14 +26,14 @@ from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.web import Answer, one_line, refusal, send_request
 
 MAX_LIFETIME_SECONDS = 10 * 365 * 86_400
-"""Seconds of the longest time for which a token is believed to be good."""
+"""Maximum lifetime of a token, in seconds; a longer one counts as this."""
 MAX_TOKEN_CHARACTERS = 100_000
-"""Characters of the longest token: no header can be longer."""
+"""Maximum characters of a token, for a header."""
 HIDDEN = "[key]"
 
 
 class NotRenewed(OAuthFailure):
-    """The authorization server refused to renew a token; `is_final`: and will always."""
+    """The authorization server refused to renew a token; `is_final`: a retry is useless."""
 
     def __init__(self, words: str, *, is_final: bool) -> None:
         super().__init__(words)
@@ -41,7 +42,7 @@ class NotRenewed(OAuthFailure):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client of an authorization server; `auth` is how it shows its secret (RFC 7591)."""
+    """A client of an authorization server; `auth` is its authentication method (RFC 7591)."""
 
     id: str
     secret: str | None = field(default=None, repr=False)
@@ -50,7 +51,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The grant of an authorization server."""
+    """Tokens of an authorization server; `expires_at` in seconds since 1970, None if unknown."""
 
     access_token: str = field(repr=False)
     refresh_token: str | None = field(repr=False)
@@ -61,7 +62,7 @@ class Grant:
 async def register(
     authority: AuthorizationServer, redirect_uri: str, scopes: Iterable[str]
 ) -> Client:
-    """Register a client for one login. Raises OAuthFailure."""
+    """Register a client for one login and return it. Raises OAuthFailure."""
     if authority.registration_endpoint is None:
         raise OAuthFailure(
             f"the authorization server {one_line(authority.issuer)} does not let clients register "
@@ -94,7 +95,7 @@ async def register(
 
 
 def _method(authority: AuthorizationServer) -> TokenEndpointAuthMethod:
-    """Choose how the client shows who it is; a program on somebody's machine keeps no secret."""
+    """Return the client's authentication method, if possible "none": it cannot keep a secret."""
     methods = authority.methods
     if methods is None or "none" in methods:
         return "none"
@@ -120,7 +121,7 @@ async def exchange(
 
 
 async def renew(old: Credentials) -> Credentials:
-    """Get new tokens with the refresh token. Raises OAuthFailure."""
+    """Return new credentials, requested with the refresh token. Raises OAuthFailure, NotRenewed."""
     if old.refresh_token is None:
         raise OAuthFailure("the token has expired, and there is no other to renew it with")
     form = {"grant_type": "refresh_token", "refresh_token": old.refresh_token}
@@ -130,7 +131,7 @@ async def renew(old: Credentials) -> Credentials:
     answer = await _post(old.token_endpoint, form, client)
     if answer.status not in (200, 201):
         words = _redact(refusal(answer), old.secrets)
-        # RFC 6749, 5.2: the refresh token is over, or was never of this client.
+        # RFC 6749, 5.2: the refresh token has expired, or is not this client's.
         is_final = answer.status in (400, 401) and "`invalid_grant`" in words
         raise NotRenewed(f"the token was not renewed: {words}", is_final=is_final)
     new = _read_grant(answer)

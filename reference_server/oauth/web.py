@@ -1,4 +1,4 @@
-"""Requests of a login: bounded, only to safe addresses, without following redirects.
+"""Requests of a login: limited in time and size, to safe addresses, without redirects.
 
 `discovery` and `tokens` interpret the answers.
 """
@@ -26,7 +26,7 @@ from reference_server.oauth.failure import OAuthFailure
 PATIENCE = 10.0
 """Seconds that one request may take."""
 MAX_ANSWER_BYTES = 2**20
-"""Bytes of the largest answer that is read."""
+"""Maximum bytes of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +39,22 @@ class Answer:
 
     @property
     def is_json(self) -> bool:
-        """Return whether it says that it is JSON."""
+        """Return whether its content type is JSON."""
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         return kind == "application/json" or kind.endswith("+json")
 
     def json(self) -> Any:
-        """Return the parsed body. Raises OAuthFailure."""
+        """Return the parsed body. Raises OAuthFailure if it is not JSON."""
         return parse_json(self.body)
 
 
 def one_line(text: str) -> str:
-    """Return a foreign text as one short line without control characters."""
+    """Return a server's text as one short line without control characters."""
     return brief("".join(one if one.isprintable() else " " for one in text).strip(), 300)
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address is of this machine."""
+    """Return whether the host of a URL is localhost or a loopback address."""
     host = (urlsplit(url).hostname or "").lower()
     if host == "localhost":
         return True
@@ -65,17 +65,17 @@ def is_loopback(url: str) -> bool:
 
 
 def is_this_machine(url: str) -> bool:
-    """Return whether an address is of this machine in any way of writing it that a system knows.
+    """Return whether the host of a URL is this machine, in any notation that a system accepts.
 
-    Such are `127.1`, `0.0.0.0` and `::ffff:127.0.0.1`. Names are not looked up: a server at a name
-    that leads here would need a certificate for it.
+    Examples: `127.1`, `0.0.0.0`, `::ffff:127.0.0.1`. Names are not resolved: a server here with
+    another name would need a certificate for it.
     """
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
     try:
-        # As the C library reads it: parts may be missing, and be in octal or hexadecimal digits.
+        # As the C library parses it: parts may be missing, octal or hexadecimal.
         address = ipaddress.IPv4Address(socket.inet_aton(host))
     except (OSError, UnicodeEncodeError):
         try:
@@ -87,10 +87,10 @@ def is_this_machine(url: str) -> bool:
 
 
 def check_address(url: str, name: str, *, of: str) -> str:
-    """Return an address that requests with secrets may be sent to. Raises OAuthFailure.
+    """Return the address if requests with secrets may go there; else raise OAuthFailure.
 
-    It is https; plain http is taken on loopback only. An MCP server, at the address `of`, that is
-    elsewhere must not name addresses inside this machine: programs there trust who reaches them.
+    It must be https, or http on loopback. If the MCP server, at `of`, is elsewhere, it must not be
+    on this machine, whose programs trust local requests. `name` describes it in messages.
     """
     subject = f"{name} is {one_line(url)}, which"
     try:
@@ -120,9 +120,10 @@ async def send_request(
     headers: Mapping[str, str] | None = None,
     head_only: bool = False,
 ) -> Answer:
-    """Send one request: GET, or POST of a form or a JSON message. Raises OAuthFailure.
+    """Send one request, GET, or POST of a form or a JSON message, and return the answer.
 
-    Redirects are not followed. `head_only` leaves the body, which may never end, alone.
+    Redirects are not followed. With `head_only` the body, which may never end, is not read.
+    Raises OAuthFailure if there is no answer within PATIENCE or it is too large.
     """
     all_headers = {
         "user-agent": f"agent/{VERSION}",
@@ -132,7 +133,7 @@ async def send_request(
     }
     try:
         with anyio.fail_after(PATIENCE):
-            # Reading the certificates of the machine may take a while.
+            # In a thread: reading the certificates of the machine may take a while.
             transport = await anyio.to_thread.run_sync(_transport, url)
             async with httpx2.AsyncClient(
                 transport=transport, headers=all_headers, trust_env=False, timeout=None
@@ -156,10 +157,10 @@ def _transport(url: str) -> httpx2.AsyncHTTPTransport:
 
 
 def tls_for(url: str, proxy: str | None) -> ssl.SSLContext:
-    """Return the TLS settings for requests to `url`, which trust nothing if TLS is not used.
+    """Return the TLS settings for requests to `url`; without TLS they trust no certificate.
 
-    The machine's certificates are read where they are needed, and once: it takes 20 ms. Raises
-    OSError where those that the environment names cannot be read.
+    The machine's certificates are read once, if needed: it takes 20 ms. Raises OSError if those
+    that the environment names cannot be read.
     """
     if is_secure(url) or is_secure(proxy or ""):
         return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
@@ -184,7 +185,10 @@ async def _read_body(response: httpx2.Response, name: str) -> bytes:
 
 
 def refusal(answer: Answer) -> str:
-    """Say how an endpoint of OAuth refused: its words where it has them (RFC 6749, 5.2)."""
+    """Return the status of an OAuth error response, with its error and description if it has them.
+
+    Source: RFC 6749, 5.2.
+    """
     status = f"HTTP status {answer.status}"
     if 300 <= answer.status < 400:
         return f"{status}: a redirect, which is not followed"

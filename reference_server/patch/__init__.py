@@ -1,1 +1,1 @@
-"""Patches of files: parsed, planned, applied all at once, shown as diffs. Knows no session."""
+"""Patches of files: parser, plan, atomic application, diffs. Independent of threads and turns."""

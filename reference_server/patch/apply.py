@@ -1,17 +1,17 @@
-"""Applying a plan: all of its files are changed, or none.
+"""Application of a plan: all of its files are changed, or none.
 
 1. New contents are written to temporary files beside their targets.
 2. The targets are compared with the plan: nothing may have changed since it was made.
-3. Each new file is renamed to its place. The old one is kept under a temporary name until all are
-   done, and until each has been checked again to be the file that the plan was made for.
+3. Each new file is renamed to its place. The old one keeps a temporary name until all are done and
+   each old file has been checked again to be unchanged since the plan.
 
-A failure undoes every step in reverse order, also the folders that were made. A file that somebody
-else has made or saved meanwhile is never overwritten, neither by a step nor by undoing one.
+A failure undoes every step in reverse order, including folders that were made. A file that another
+program has made or saved meanwhile is never overwritten, neither by a step nor by undoing one.
 
-Folders are opened one by one from the root, never through a link, and names are used relative to
-their open folder: a link that is put in the way after the plan was made has no effect. Renaming
-gives the file a new inode, so other hard links keep the old content. Extended attributes and access
-lists are copied, setuid and setgid bits are not. There is no fsync.
+Folders are opened one by one from the root, never through a link, and names are relative to their
+open folder, so a link made after the plan has no effect. Renaming gives the file a new inode, so
+other hard links keep the old content. Extended attributes and access lists are copied, setuid and
+setgid bits are not. There is no fsync.
 
 With a journal, a later server completes or undoes the patch if this one is killed meanwhile.
 """
@@ -33,14 +33,13 @@ _NO_LINKS = (errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNO
 
 
 class PartlyApplied(PatchError):
-    """The patch failed, and some of its changes could not be undone."""
+    """The patch failed, and some of its changes could not be undone; str() names them."""
 
 
 def apply_plan(plan: Plan, journal: Journal | None = None) -> None:
     """Write every change. Blocks.
 
-    Raises PatchError when nothing has changed; PartlyApplied, whose words name what could not be
-    restored.
+    Raises PatchError if nothing was changed, PartlyApplied if some files could not be restored.
     """
     with contextlib.ExitStack() as closing:
         run = _Run(closing, journal)
@@ -57,9 +56,10 @@ def apply_plan(plan: Plan, journal: Journal | None = None) -> None:
 
 
 class _Target:
-    """A write, with the names that it uses in its folder, which is open once it is staged.
+    """A write and its names: `fresh` for the new file, `old` for the old one, both temporary.
 
-    `source` is the file whose attributes are copied, `new_status` the status of the new file.
+    `folder` is the descriptor of its folder, -1 until it is open; `source` the file whose
+    attributes are copied; `new_status` the status of the new file.
     """
 
     def __init__(self, write: Write, source: str) -> None:
@@ -72,7 +72,7 @@ class _Target:
         self.new_status: os.stat_result | None = None
 
     def journal_entry(self) -> JournaledWrite:
-        """Return its entry in the journal."""
+        """Return the journal's entry of this write."""
         write = self.write
         return JournaledWrite(
             folder=os.path.dirname(write.real),
@@ -92,7 +92,7 @@ def _targets(plan: Plan) -> list[_Target]:
 
 
 class _Run:
-    """One application of a plan: its open folders and the way back."""
+    """An application of a plan, with its open folders and the steps that undo it."""
 
     def __init__(self, closing: contextlib.ExitStack, journal: Journal | None) -> None:
         self._closing = closing
@@ -110,7 +110,7 @@ class _Run:
             )
         for target in targets:
             self._open(target)
-        # Checked before any file is written, so that a patch that cannot be applied leaves none.
+        # Checked before any file is written, so that a bad patch leaves no temporary files.
         for target in targets:
             self._check(target, target.name)
         for target in targets:
@@ -121,7 +121,7 @@ class _Run:
             self._commit(target)
         for target in targets:
             if target.write.before is not None:
-                # If another program saved the file meanwhile, that now has the temporary name.
+                # A file that another program saved meanwhile has the temporary name now.
                 self._check(target, target.old)
         self._mark(State.COMMITTED)
         self._forget([target for target in targets if target.write.before is not None])
@@ -135,7 +135,7 @@ class _Run:
             except OSError as error:
                 lost.append(f"{words}: {error.strerror}")
         self._undo.clear()
-        # The user learns what could not be restored; no later server tries again.
+        # The message names the files that could not be restored; no later server retries.
         with contextlib.suppress(OSError):
             self._mark(State.UNDONE)
         return lost
@@ -165,11 +165,11 @@ class _Run:
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
             if write.owner is not None and write.owner != (os.geteuid(), os.getegid()):
-                # Only root may change the owner: for others the new file is their own.
+                # Only root may change the owner; otherwise the new file belongs to this user.
                 with contextlib.suppress(PermissionError):
                     os.fchown(descriptor, *write.owner)
             if write.mode is not None:
-                # The program that had setuid or setgid was another one.
+                # Setuid and setgid were granted to the old content.
                 os.fchmod(descriptor, write.mode & ~(stat.S_ISUID | stat.S_ISGID))
                 self._take_attributes_over(target, descriptor)
         finally:
@@ -184,7 +184,7 @@ class _Run:
             source = os.open(name, flags, dir_fd=self._folder(folder, make=False))
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP):
-                # It has changed since the plan was made; the check of all targets will find that.
+                # It has changed since the plan; the check of all targets will find that.
                 return
             raise
         try:
@@ -217,13 +217,13 @@ class _Run:
             self._on_undo(restore_failed, restore)
         if was_linked:
             os.replace(target.fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
-            # From now on the old content has only its second name, which must not just be removed.
+            # Now the old content has only its second name, so undoing must restore it.
             self._undo[-1] = (restore_failed, restore)
         elif write.after is not None:
             self._add_new_file(target)
 
     def _add_new_file(self, target: _Target) -> None:
-        """Put a new file where none is. Raises PatchError if there is one now."""
+        """Give the new file its name. Raises PatchError if the name is taken now."""
         folder, fresh, name = target.folder, target.fresh, target.name
         try:
             os.link(fresh, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
@@ -256,14 +256,14 @@ class _Run:
             _check_unchanged(target, target.folder)
             _remove(target.name, target.folder)
 
-        # If there was a file before, another step puts that back instead.
+        # If there was a file before, another step restores that instead.
         if target.write.before is None:
             self._on_undo(f"{target.write.real} stays", remove)
 
     def _link_old_file(self, target: _Target) -> bool:
-        """Give the old file a second name by a hard link, so that its own is never missing.
+        """Link the old file to its temporary name, so that its own name is never missing.
 
-        Tells whether the file system allows that.
+        Return False if the file system has no hard links.
         """
         folder, old = target.folder, target.old
         try:
@@ -276,7 +276,7 @@ class _Run:
         return True
 
     def _forget(self, targets: list[_Target]) -> None:
-        """Remove the old files; as long as all of them are there, all can still be undone."""
+        """Remove the old files. Raises OSError only if none was removed, so that undo works."""
         removed = False
         for target in targets:
             self.doing = f"cannot remove the old {target.write.real}"
@@ -284,14 +284,14 @@ class _Run:
                 os.unlink(target.old, dir_fd=target.folder)
             except OSError:
                 if not removed:
-                    # All can still be undone. If the server is killed meanwhile, a later one must
-                    # undo the rest, too.
+                    # Everything can still be undone; if this server is killed meanwhile, a later
+                    # one must undo the rest.
                     self._mark(State.PREPARED)
                     raise
             removed = True
 
     def _folder(self, path: str, *, make: bool) -> int:
-        """Open a folder by way of its open parents; with `make`, make it if it is missing."""
+        """Return the descriptor of a folder, opened through its parents; `make` a missing one."""
         if path in self._folders:
             return self._folders[path]
         parent, name = os.path.split(path)
@@ -299,7 +299,7 @@ class _Run:
             return self._open_folder(path, path, None)
         folder = self._folder(parent, make=make)
         if make:
-            # Opened first: making one that exists may fail in a read-only parent.
+            # Looked up first: making an existing one may fail in a read-only parent.
             try:
                 os.stat(name, dir_fd=folder, follow_symlinks=False)
             except FileNotFoundError:
@@ -322,12 +322,12 @@ class _Run:
         return descriptor
 
     def _on_undo(self, words: str, step: Callable[[], None]) -> None:
-        """Remember how to undo a step, and the message if that fails."""
+        """Remember a function that undoes a step, and the message if that fails."""
         self._undo.append((words, step))
 
 
 def _missing_folders(targets: list[_Target]) -> list[str]:
-    """Return the folders that are to be made, the innermost first."""
+    """Return the folders that the patch has to make, the innermost first."""
     missing: set[str] = set()
     for target in targets:
         folder = os.path.dirname(target.write.real)
@@ -345,7 +345,7 @@ def _changed_error(write: Write) -> PatchError:
 
 
 def _check_unchanged(target: _Target, folder: int) -> None:
-    """Check that a name has no other file than the one that was made for it. Raises OSError."""
+    """Raise OSError if a target's name has another file than the one that this run made."""
     try:
         now = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -364,7 +364,7 @@ def _save_stamp(status: os.stat_result) -> tuple[int, int]:
 
 
 def _remove(name: str, folder: int) -> None:
-    """Remove a file, which may already be gone because it was renamed."""
+    """Remove a file, unless it is gone, as after a rename."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
 

@@ -1,7 +1,7 @@
-"""Copying extended attributes from an old file to the new one.
+"""Copying of extended attributes from an old file to the new one.
 
-Copied are those of users, and access lists, on systems that have them. Others (capabilities,
-security labels) belong to the program or the place, and are not copied.
+User attributes and access lists are copied, on Linux only. Others (capabilities, security labels)
+belong to the program or the place, and are not copied.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ _ACCESS_LIST = "system.posix_acl_access"
 
 
 def copy_attributes(source: int, target: int) -> None:
-    """Copy attributes between open files, as far as the target's file system takes them."""
+    """Copy attributes between open files, as far as the target's file system allows."""
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError):

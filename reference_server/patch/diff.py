@@ -2,7 +2,7 @@
 
 Source: session-protocol "ThreadItem" (fileChange: path, kind, diff; the form of `kind` and `diff`
 is not shown: it is the real servers') and "Events" (turn/diff/updated: the unified diff of the
-turn). Hunks live in `unified`.
+turn). `unified` makes hunks.
 """
 
 import hashlib
@@ -17,20 +17,20 @@ from reference_server.patch.unified import PAIRS_OF_ALL, TooMuchToShow, unified_
 from reference_server.patch.work_budget import WorkBudget
 
 MAX_SHOWN_BYTES = 2**20
-"""Bytes of one file that are shown."""
+"""Maximum bytes of one file that are shown."""
 MAX_KEPT_BYTES = 16 * 2**20
-"""Bytes of old contents that are kept for the diff of a turn."""
+"""Maximum bytes of old contents that are kept for the diff of a turn."""
 MAX_DIFF_CHARACTERS = 4 * 2**20
-"""Characters of the diff of a turn; files beyond have only a few lines each."""
+"""Maximum characters of the diff of a turn; further files have only a few lines each."""
 _ABSENT = "0" * 40
 
 
 def file_changes(plan: Plan) -> list[FileUpdateChange]:
-    """Return the changes of the item, by path.
+    """Return the changes for the item, sorted by path.
 
     `diff` is the whole content of an added or a deleted file; of an updated one the hunks, without
-    file names, and `Moved to: path` if it moves. Bytes that are not UTF-8 are shown as U+FFFD. Of a
-    diff that is too long the beginning is shown, and a line says how much is left out.
+    file names, and `Moved to: path` if it moves. Bytes that are not UTF-8 become U+FFFD. Of a long
+    content only the beginning is shown, of long hunks nothing; a line states the size left out.
     """
     budget = WorkBudget(PAIRS_OF_ALL)
     return [_file_change(change, budget) for change in plan.changes]
@@ -58,7 +58,7 @@ def _content(content: bytes | None) -> str:
     rest = len(content) - MAX_SHOWN_BYTES
     if rest <= 0:
         return _decode(content)
-    # Not cut within a character.
+    # "ignore" drops a character that the cut divides.
     beginning = content[:MAX_SHOWN_BYTES].decode(errors="ignore")
     return f"{beginning}\n[... {rest} bytes more are not shown ...]\n"
 
@@ -79,9 +79,9 @@ def _decode(content: bytes | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A file at one time. `blob` is git's hash of its content, None if there is no file.
+    """State of a file. `blob` is git's hash of its content, None if it is missing or unreadable.
 
-    `content` is None if it is not kept: it cannot be read, or is too large.
+    `content` is None if it is unreadable or too large to keep.
     """
 
     blob: str | None
@@ -99,10 +99,10 @@ class _State:
 
 
 class TurnDiff:
-    """The diff of a turn: from the files before the turn's first patch of them, to those on disk.
+    """Diff of a turn, from the files before the turn's first patch of them to those on disk.
 
-    Its size is limited: files whose old contents are too large to keep are shown like binary files,
-    and so are those whose diffs would make the whole too long.
+    Its size is limited: files whose old contents are too large to keep, or whose diffs would make
+    the whole too long, are shown like binary files.
     """
 
     def __init__(self, cwd: str | os.PathLike[str]) -> None:
@@ -112,9 +112,9 @@ class TurnDiff:
         self._room = MAX_KEPT_BYTES
 
     def note(self, plan: Plan) -> None:
-        """Remember the files of a plan as the plan found them, unless they are remembered already.
+        """Remember the contents before a plan of files that are not remembered yet.
 
-        Reads no file, so it may be called before or after the plan is applied.
+        It reads no file, so it may be called before or after the plan is applied.
         """
         for write in plan.writes():
             if write.real not in self._baseline:
@@ -128,12 +128,12 @@ class TurnDiff:
         return _State(_blob(content), content if is_kept else None, bool(mode & 0o100))
 
     def text(self, forbids: Forbids = lambda _real, _status: None) -> str:
-        """Return the diff in git's form, sorted by path; "" if every file is as it was. Blocks.
+        """Return the diff in git's form, sorted by path; "" if every file is unchanged. Blocks.
 
-        Paths below the turn's working directory are relative, others absolute. Changes that
-        commands made to the remembered files are in it, too. A moved file is a deleted one and a
-        new one. Never raises: a file that cannot or must not be read is shown like a binary one; a
-        file that was replaced by a link counts as deleted.
+        Paths below the turn's working directory are relative, others absolute. Changes of the
+        remembered files by commands are included. A moved file is a deleted one and a new one.
+        Never raises: a file that cannot or must not be read is shown like a binary one; a file that
+        was replaced by a link counts as deleted.
         """
         room, budget = MAX_DIFF_CHARACTERS, WorkBudget(PAIRS_OF_ALL)
         pieces: list[str] = []
@@ -145,7 +145,7 @@ class TurnDiff:
 
     def _piece(self, path: str, forbids: Forbids, room: int, budget: WorkBudget) -> str:
         before, now = self._baseline[path], _on_disk(path, forbids)
-        # The old content may not be kept: comparing the hashes is enough.
+        # Compared by hash, since the old content may not be kept.
         if replace(before, content=None) == replace(now, content=None):
             return ""
         cached = self._pieces.get(path)
@@ -212,7 +212,7 @@ def _hunks_of(before: _State, now: _State, budget: WorkBudget) -> str | None:
 
 
 def _blob(content: bytes) -> str:
-    """Return the hash by which git names the content."""
+    """Return git's blob hash of a content."""
     name = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     name.update(content)
     return name.hexdigest()
@@ -222,7 +222,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def _quote(path: str) -> str:
-    """Return a path as git writes it: as it is, or in quotes where a character needs them."""
+    """Return a path as git writes it, quoted if it has special characters."""
     if not any(char in _ESCAPES or char < " " or char == "\x7f" for char in path):
         return path
     escaped = (
@@ -233,5 +233,5 @@ def _quote(path: str) -> str:
 
 
 def _with_tab(path: str) -> str:
-    """Put a tab after a path that has a space, as git does to mark its end."""
+    """Return a path, followed by a tab if it has a space, as git marks its end."""
     return f"{path}\t" if " " in path and not path.startswith('"') else path

@@ -1,7 +1,7 @@
-"""Reading one file, safely.
+"""Safe reading of a file for a patch.
 
-A patch may change only regular files that are not links and not too large to hold in memory. They
-are reached through folders that are not links either.
+A patch may change only regular files that are not links and not too large to hold in memory, in
+folders that are not links either.
 """
 
 import errno
@@ -15,15 +15,16 @@ MAX_BYTES = 16 * 2**20
 # With O_PATH, opening a folder does not need the permission to list it.
 FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Forbids = Callable[[str, os.stat_result | None], str | None]
-"""Says why a resolved path may not be read; None if it may.
+"""A function that returns why a resolved path may not be read, None if it may.
 
-It is called before the file is opened, and again before it is read, with the open file's status.
+It is called with None as status before the file is opened, and with the open file's status before
+it is read.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """A file on disk: content, permission bits, user and group."""
+    """Content, permission bits, and user and group ids of a file."""
 
     content: bytes
     mode: int
@@ -31,7 +32,7 @@ class FileContent:
 
 
 def open_folder(path: str) -> int:
-    """Open a folder, from the root on, through no link. Raises OSError."""
+    """Return the descriptor of a folder, opened from the root without links. Raises OSError."""
     folder = os.open("/", FOLDER_FLAGS)
     for name in filter(None, path.split("/")):
         parent = folder
@@ -43,10 +44,10 @@ def open_folder(path: str) -> int:
 
 
 def read_in_place(real: str, forbids: Forbids) -> FileContent | None:
-    """Read the file with a resolved path; None if there is none, or a link has taken its place.
+    """Read the file at a resolved path; None if there is none, or a folder was replaced by a link.
 
-    The check is made on the open file, since its name may lead to another one at any moment.
-    Raises OSError as `read_file` does, also for a file that `forbids` names.
+    `forbids` checks the open file, since its name may lead to another one at any moment. Raises
+    OSError as `read_file` does, also for a forbidden file.
     """
     parent, name = os.path.split(real)
     try:
@@ -59,7 +60,7 @@ def read_in_place(real: str, forbids: Forbids) -> FileContent | None:
     def judge(descriptor: int, status: os.stat_result) -> None:
         path = real
         if sys.platform == "linux":
-            # Its folder may have been moved after the folder was opened.
+            # Its folder may have been moved after it was opened.
             path = os.readlink(f"/proc/self/fd/{descriptor}")
         if reason := forbids(path, status):
             raise OSError(errno.EACCES, reason)
@@ -75,14 +76,14 @@ def read_file(
     folder: int | None = None,
     judge: Callable[[int, os.stat_result], None] = lambda _descriptor, _status: None,
 ) -> FileContent | None:
-    """Read a file, with `path` relative to the open folder if one is given; None if there is none.
+    """Read a file, with `path` relative to the open folder if given; None if it does not exist.
 
     `judge` is called with the open file before it is read, and may raise. Raises OSError, also for
     anything but a regular file, with the reason in `strerror`.
     """
     try:
         _check_regular(os.stat(path, dir_fd=folder, follow_symlinks=False))
-        # Not blocking: a pipe may have taken its place meanwhile.
+        # Not blocking: a pipe may have replaced the file meanwhile.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, dir_fd=folder)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,10 +1,10 @@
-"""Finding a block of lines in a text, in linear time.
+"""Search of a block of lines in a text, in linear time.
 
-The search is tried three times: with lines as they are, without white space at their ends, and with
-all white space taken as equal. `match` uses the place.
+Lines are compared in three passes: exactly, without trailing white space, and with all white space
+taken as equal. `match` uses the result.
 
-Each line is represented by a number of four bytes, so that a block is found by searching a byte
-string, which takes linear time and little memory; the place is then compared line by line.
+Each line is represented by a hash of four bytes, so that a block is found by searching a byte
+string, which takes linear time and little memory; a match is then compared line by line.
 """
 
 import io
@@ -18,18 +18,18 @@ FORMS: tuple[Callable[[str], str], ...] = (
     str.rstrip,
     lambda line: " ".join(line.split()),
 )
-"""Forms in which lines are compared, from the strictest to the loosest."""
+"""Normal forms in which lines are compared, from the strictest to the loosest."""
 MAX_SEARCHED_BYTES = 1 << 30
-"""Bytes that are searched for one text: a second or two; ordinary patches need far fewer."""
+"""Maximum bytes searched for one text: a second or two; ordinary patches need far fewer."""
 _WIDTH = 4
 
 
 class TooMuchWork(Exception):
-    """Too many blocks are searched in too long a text."""
+    """The searches in a text exceed MAX_SEARCHED_BYTES."""
 
 
 class Lines:
-    """The lines of a UTF-8 text. Lines of a block are given without their ends."""
+    """Lines of a UTF-8 text."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -42,17 +42,20 @@ class Lines:
         self._effort = WorkBudget(MAX_SEARCHED_BYTES)
 
     def __len__(self) -> int:
-        """Count the lines."""
+        """Return the number of lines."""
         return len(self._ends)
 
     def raw(self, first: int, end: int) -> bytes:
-        """Return lines as they are, with their ends."""
+        """Return the lines from index `first` to before `end`, with their ends."""
         if first >= end:
             return b""
         return self._content[self._ends[first - 1] if first else 0 : self._ends[end - 1]]
 
     def find(self, block: Sequence[str], start: int, last: int | None = None) -> int | None:
-        """Return the first index of the block, from `start` to `last`. Raises TooMuchWork."""
+        """Return the first index from `start` to `last` at which the block begins, else None.
+
+        The block's lines have no line ends. Raises TooMuchWork.
+        """
         fitting = len(self) - len(block)
         last = fitting if last is None else min(last, fitting)
         for level in range(len(FORMS)):
@@ -82,7 +85,7 @@ class Lines:
             raise TooMuchWork
 
     def _is_at(self, level: int, wanted_lines: list[str], place: int) -> bool:
-        # Two different lines may have the same number.
+        # Two different lines may have the same hash.
         form = FORMS[level]
         return all(
             form(_text(self.raw(at, at + 1))) == line for at, line in enumerate(wanted_lines, place)
@@ -103,7 +106,7 @@ def _mark(line: str) -> int:
 
 
 def _text(line: bytes) -> str:
-    """Return a line without its end; a CR at the end of the text without LF is part of the line."""
+    """Return a line without LF or CR LF; a CR without LF is part of the line."""
     if line.endswith(b"\n"):
         line = line[: -2 if line.endswith(b"\r\n") else -1]
     return line.decode()

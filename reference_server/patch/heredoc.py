@@ -1,7 +1,7 @@
-"""A patch that comes as a shell command: `apply_patch <<'EOF' … EOF`.
+"""Recognition of a patch in a shell command: `apply_patch <<'EOF' … EOF`.
 
-A command that does anything else too, or whose words the shell would expand, does not count as a
-patch: the shell has to run it.
+A command that does anything else too, or with words that the shell would expand, is not a patch:
+the shell has to run it.
 """
 
 import re
@@ -26,11 +26,11 @@ _ESCAPE = re.compile(r"\\([\"\\$`\n])")
 
 
 def heredoc_patch(command: str) -> tuple[str, str | None] | None:
-    """Return the text of the patch, and the folder to apply it in (None: that of the command).
+    """Return the text of the patch and the folder to apply it in (None: the command's own).
 
-    Recognised: `apply_patch <<'EOF'` with any word, quoted or not; `applypatch`; the patch as one
+    Recognized: `apply_patch <<'EOF'` with any marker, quoted or not; `applypatch`; the patch as one
     quoted argument; `cd folder && ` before it; all of it as the script of `bash -lc`. The text
-    between the markers is taken as it is. Never raises; None for every other command.
+    between the markers is not changed. Never raises; None for every other command.
     """
     command = command.strip()
     if shell := _SHELL.match(command):
@@ -58,7 +58,7 @@ def heredoc_patch(command: str) -> tuple[str, str | None] | None:
 
 
 def _document(command: str, start: int) -> str | None:
-    """Return the text of a heredoc, if the command has nothing else from `start` on."""
+    """Return the text of a heredoc at `start`; None if there is none, or text follows it."""
     opening = _HEREDOC.match(command, start)
     if opening is None:
         return None
@@ -80,7 +80,10 @@ def _argument(command: str, start: int) -> str | None:
 
 
 def _word(text: str, start: int) -> tuple[str, int] | None:
-    """Return the word at `start` and its end; None if the shell would expand it."""
+    """Return the unquoted word at `start` and the offset after it.
+
+    None if there is no word or the shell would expand it.
+    """
     parts: list[str] = []
     end = start
     while piece := _PIECE.match(text, end):

@@ -1,8 +1,9 @@
-"""The journal of a patch: its changes, written to disk before they are made.
+"""Journal of a patch: its changes, written to disk before they are made.
 
 If the server is killed while it applies the patch, a later server reads the journal and completes
-or undoes the patch (`settle`). One line has the state, another which files change, with their old
-and new contents' digests. Changing the state overwrites ten bytes, which works on a full disk, too.
+or undoes the patch (`settle`). The first line has the state, the second the changed files, with
+digests of their old and new contents. Changing the state overwrites ten bytes, which works on a
+full disk, too.
 """
 
 import hashlib
@@ -24,22 +25,22 @@ _log = logging.getLogger(__name__)
 TEMPORARY = re.compile(r"\.patch-[0-9a-f]{16}\.tmp")
 VERSION = 1
 MAX_JOURNAL_BYTES = 1 << 27
-"""Bytes of the longest journal that is read, far more than a patch needs."""
+"""Maximum bytes of a journal's line, far more than a patch needs."""
 
 
 class State(Enum):
-    """The stages of a patch; all values have the same length."""
+    """Stage of a patch; all values have the same length."""
 
     PREPARED = b"prepared \n"
-    """Some of its changes may have been made: to be undone."""
+    """Some changes may have been made; they must be undone."""
     COMMITTED = b"committed\n"
-    """All of its changes were made: to be completed."""
+    """All changes were made; the old files must be removed."""
     UNDONE = b"undone   \n"
-    """Nothing is left to be undone."""
+    """Nothing is left to undo."""
 
 
 def _check_place(path: str) -> None:
-    """Raise ValueError for a path that the system would not take."""
+    """Raise ValueError for a path that the system rejects."""
     check_path(path)
     if b"\0" in os.fsencode(path):
         raise ValueError("a path holds a NUL character")
@@ -47,7 +48,10 @@ def _check_place(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JournaledWrite:
-    """One file that a patch changes, and the temporary files beside it; None: no such file."""
+    """A file that a patch changes, and the names of its temporary files.
+
+    `before` and `after` are digests of its contents, None for no file.
+    """
 
     folder: str
     name: str
@@ -57,7 +61,7 @@ class JournaledWrite:
     after: str | None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a name that leads out of its folder."""
+        """Raise ValueError for a name that leads out of its folder, or is not a temporary one."""
         if not os.path.isabs(self.folder) or self.name in ("", ".", "..") or "/" in self.name:
             raise ValueError("a journal names a folder and a name in it")
         _check_place(self.folder)
@@ -68,7 +72,7 @@ class JournaledWrite:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The content of a journal. `heading` belongs to the caller."""
+    """Content of a journal. `heading` is the caller's data."""
 
     state: State
     heading: dict[str, Any]
@@ -78,9 +82,9 @@ class Entry:
 
 
 class Journal:
-    """The journal of one patch; its file is made when the patch begins.
+    """Journal of one patch; `name` returns the path of its file, made when the patch begins.
 
-    If it is not `required`, the patch goes on without one where it cannot be written.
+    If it is not `required` and its file cannot be made, the patch continues without it.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class Journal:
         self._path: Path | None = None
 
     def begin(self, writes: list[JournaledWrite], folders: list[str]) -> None:
-        """Write the journal. Raises OSError."""
+        """Write the journal, with state PREPARED. Raises OSError."""
         content = {
             "version": VERSION,
             "heading": self._heading,
@@ -129,7 +133,7 @@ class Journal:
     def forget(self) -> None:
         """Remove the file, once the result of the patch is in the rollout. Never raises.
 
-        If that fails, a later server settles it and finds nothing to do.
+        If that fails, a later server settles the patch and finds nothing to do.
         """
         path, self._path = self._path, None
         if path is not None:

@@ -1,10 +1,10 @@
-"""Applying hunks to a text, without I/O.
+"""Application of hunks to a text, without I/O.
 
-A hunk is searched after the hunk before it and after the lines of its `@@`: first as it is, then
-without white space at the ends of lines, then with all white space taken as equal; the first match
-counts. A hunk that only adds lines adds them below the line of its `@@`, or without one at the end
-of the file. Context lines, line endings, a byte order mark, and whether the last line has an end
-stay as they are in the file; added lines get the line ending that most lines have.
+A hunk is searched below the previous hunk and below the lines of its `@@`: first exactly, then
+without trailing white space, then with all white space taken as equal; the first match counts. A
+hunk that only adds lines adds them below the line of its `@@`, or without one at the end of the
+file. Context lines, line endings, a byte order mark, and a missing last line end stay unchanged;
+added lines get the line ending that most lines have.
 """
 
 import codecs
@@ -15,13 +15,13 @@ from reference_server.patch.parse import Hunk, PatchError
 
 MAX_TEXT_BYTES = 8 * 2**20
 MAX_TEXT_LINES = 2_500_000
-"""Bytes and lines of the largest text that hunks can change."""
+"""Maximum bytes and lines of a text that hunks can change."""
 _SHOWN_LINES = 12
 _SHOWN_WIDTH = 200
 
 
 def is_text(content: bytes) -> bool:
-    """Return whether a patch can edit it: UTF-8 without NUL."""
+    """Return whether hunks can change a content: UTF-8 without NUL."""
     try:
         content.decode()
     except UnicodeDecodeError:
@@ -30,7 +30,7 @@ def is_text(content: bytes) -> bool:
 
 
 def apply_hunks(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
-    """Apply hunks to a text (see `is_text`). Raises PatchError, which names `name`."""
+    """Return a text (see `is_text`) with hunks applied. Raises PatchError, which names `name`."""
     if len(content) > MAX_TEXT_BYTES or content.count(b"\n") > MAX_TEXT_LINES:
         limit = f"{MAX_TEXT_BYTES // 2**20} MiB or {MAX_TEXT_LINES:,} lines"
         words = f"{name}: is too long for hunks (more than {limit})"
@@ -44,7 +44,7 @@ def apply_hunks(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
 
 
 class _Text:
-    """The lines of a file, and where the hunk before ended."""
+    """Lines of a file; `_at` is the line after the previous hunk."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self._lines = Lines(content)
@@ -56,13 +56,13 @@ class _Text:
         self._at = 0
 
     def apply(self, hunks: Sequence[Hunk]) -> bytes:
-        """Return the new text."""
+        """Return the text with the hunks applied. Raises PatchError, TooMuchWork."""
         result = _Result(self._ending)
         appended: list[str] = []
         for hunk in hunks:
             lines, place = self._place(hunk)
             if place == len(self._lines):
-                # Lines added at the end pass nothing by: the next hunk may be anywhere in the file.
+                # Lines added at the end do not restrict the place of the next hunk.
                 appended += [text for _, text in lines]
                 continue
             result.keep(self._lines.raw(self._at, place))
@@ -80,7 +80,10 @@ class _Text:
         return result.text(ends=self._ends)
 
     def _place(self, hunk: Hunk) -> tuple[Sequence[tuple[str, str]], int]:
-        """Return the hunk's lines, perhaps without the loose ones, and their place in the file."""
+        """Return the hunk's lines, perhaps without the loose ones, and their line in the file.
+
+        Raises PatchError if they are not found.
+        """
         start, header = self._start(hunk)
         firm = hunk.lines[: len(hunk.lines) - hunk.loose]
         if all(mark == "+" for mark, _ in firm):
@@ -97,7 +100,7 @@ class _Text:
         raise self._not_found(hunk, start)
 
     def _place_to_add(self, hunk: Hunk, header: int | None) -> int:
-        """Return where lines without context are added: below the header's, else at the end."""
+        """Return the line at which to add lines without context: below the header, or the end."""
         if hunk.at_end or not hunk.headers:
             return len(self._lines)
         if header is None:
@@ -107,7 +110,10 @@ class _Text:
         return header + 1
 
     def _start(self, hunk: Hunk) -> tuple[int, int | None]:
-        """Return where to search from, and the line of the last header unless it is above."""
+        """Return the line to search from, and that of the last header, None if it is above.
+
+        Raises PatchError if the file has no line of a header.
+        """
         start, header_line = self._at, None
         for header in hunk.headers:
             header_line = self._find([header.removesuffix("\r")], start)
@@ -145,7 +151,7 @@ def _quote(header: str) -> str:
 
 
 class _Result:
-    """The new text, in pieces; every line but the last has an end."""
+    """The new text, in pieces; every line except the last has an end."""
 
     def __init__(self, ending: bytes) -> None:
         self._ending = ending

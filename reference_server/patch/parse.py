@@ -1,10 +1,9 @@
-"""Parsing the text of a patch, as models write it, without I/O.
+"""Parser of patches, as models write them, without I/O.
 
 Tolerated are white space around the whole and around the markers, CR LF, a heredoc's markers around
 the patch, a missing newline at the end, a blank context line without its space, blank lines between
-sections, a first hunk without `@@`. Everything else is one clear error, such as a line without its
-mark, a patch without its end (it may be cut off), line numbers after `@@`. The files themselves are
-read elsewhere (`plan`).
+sections, a first hunk without `@@`. Everything else is an error, such as a line without its mark, a
+patch without its end (it may be cut off), line numbers after `@@`. `plan` reads the files.
 """
 
 import re
@@ -37,9 +36,10 @@ _LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@")
 _SECTIONS = "`*** Add File: path`, `*** Delete File: path` or `*** Update File: path`"
 _SHOWN = 80
 MAX_FILES = 2_000
-"""Files of one patch: each takes an open folder, a temporary file and a change in the item."""
+"""Maximum files of a patch: each needs an open folder, a temporary file and a change in the item.
+"""
 MAX_PATCH_CHARACTERS = 2 * 2**20
-"""Characters of a patch, more than any model writes; each line is held in memory several times."""
+"""Maximum characters of a patch, more than models write; each is held in memory several times."""
 
 
 class PatchError(Exception):
@@ -71,8 +71,8 @@ class DeleteFile:
 class Hunk:
     """Lines to find and change: pairs of a mark (` `, `-` or `+`) and the text.
 
-    `headers` are lines to find first, one after the other. The last `loose` lines are blank and
-    have no mark: they are context, or only blank lines in the patch.
+    `headers` are lines to find first, one after the other. The last `loose` lines are blank without
+    a mark: they may be context, or only blank lines of the patch. `at_end`: at the file's end.
     """
 
     line: int
@@ -97,13 +97,13 @@ FilePatch = AddFile | DeleteFile | UpdateFile
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """The files of a patch, in its order; at least one."""
+    """Files of a patch, at least one, in its order."""
 
     files: tuple[FilePatch, ...]
 
 
 def parse_patch(text: str) -> Patch:
-    """Read a patch. Raises PatchError and nothing else."""
+    """Parse a patch. Raises PatchError and nothing else."""
     if len(text) > MAX_PATCH_CHARACTERS:
         words = f"the patch is longer than {MAX_PATCH_CHARACTERS // 2**20} MiB"
         raise PatchError(f"{words}; make it in several smaller ones")
@@ -119,7 +119,7 @@ def parse_patch(text: str) -> Patch:
 
 
 class _Reader:
-    """Reads the lines between the first marker and the last, from top to bottom."""
+    """Parser of the lines between the first marker and the last."""
 
     def __init__(self, text: str) -> None:
         lines = text.split("\n")
@@ -143,7 +143,7 @@ class _Reader:
         self._end = last
 
     def files(self) -> Iterator[FilePatch]:
-        """Read the sections."""
+        """Yield the sections. Raises PatchError."""
         if self._skip_blank():
             raise PatchError(f"the patch has no files; expected {_SECTIONS}", self._at + 1)
         while not self._skip_blank():

@@ -1,12 +1,11 @@
-"""Planning a patch: what every file will be, without writing anything.
+"""Plan of a patch: the new content of every file, without writing anything.
 
-Our choices: a file that is added over another replaces it, as in the real servers (models rewrite
-files in this way), and is shown as added; moving onto another file is refused, since no client
-would be shown that this file is lost; a file named twice is refused; a deleted file may be binary.
-Folders in a path may be links, and the plan has their real paths; a file that is a link itself is
-refused. Callers say which paths may not be read (`Forbids`): it is called before a file is opened,
-and again with the open file, which is reached through no link, since names may lead elsewhere by
-then.
+Our choices: adding an existing file replaces it, as in the real servers (models rewrite files in
+this way), and is shown as added; moving onto another file is refused, since clients would not see
+that this file is lost; a file named twice is refused; a deleted file may be binary. Folders in a
+path may be links, and the plan has their real paths; a file that is a link itself is refused.
+Callers decide which paths may not be read (`Forbids`, called before a file is opened, and again
+with the open file, since names may lead elsewhere by then).
 """
 
 import os
@@ -20,14 +19,14 @@ from reference_server.patch.match import apply_hunks, is_text
 from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, PatchError
 
 MAX_CONTENT_BYTES = 32 * 2**20
-"""Bytes of the old and new contents of a patch's files: all are in memory until it is applied."""
+"""Maximum bytes of the old and new contents of a patch: all are in memory until it is applied."""
 MAX_FOLDERS = 256
-"""Folders above one file; each stays open until the patch is applied."""
+"""Maximum folders above a file; each stays open until the patch is applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The path of a file: as the patch has it, absolute, and with links to folders resolved."""
+    """Path of a file: as in the patch, absolute, and absolute with links to folders resolved."""
 
     patch_path: str
     path: str
@@ -36,7 +35,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One path on disk: its content before and after; None: no file.
+    """Change of one path on disk: its content before and after, None for no file.
 
     `mode` (permission bits) and `owner` are those of the file, or of the file that moves there;
     None for a new file.
@@ -51,7 +50,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one file of the patch. `path` and `moved_to` are absolute."""
+    """Change of one file of the patch. `path` and `moved_to` are absolute."""
 
     kind: Literal["add", "delete", "update"]
     place: Place
@@ -63,16 +62,16 @@ class Change:
 
     @property
     def path(self) -> str:
-        """The path as clients are shown it."""
+        """The path for clients."""
         return self.place.path
 
     @property
     def moved_to(self) -> str | None:
-        """The path that it moves to; None if it does not move."""
+        """The path to which the file moves; None if it does not move."""
         return self.moved_place.path if self.moved_place else None
 
     def writes(self) -> Iterator[Write]:
-        """Yield the writes that the change consists of, one for each path."""
+        """Yield the writes of the change, one for each path."""
         if self.moved_place is None:
             yield Write(self.place.real, self.before, self.after, self.mode, self.owner)
         else:
@@ -93,7 +92,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """The output for the model: `A`, `M` or `D`, and the path as the patch has it."""
+        """The output for the model: per file `A`, `M` or `D`, and the path as in the patch."""
         lines = ["Success. Updated the following files:"]
         for mark, kind in (("A", "add"), ("M", "update"), ("D", "delete")):
             lines += [
@@ -104,7 +103,7 @@ class Plan:
         return "\n".join(lines) + "\n"
 
     def writes(self) -> list[Write]:
-        """Return all writes: new contents first, deletions after them."""
+        """Return all writes, deletions last."""
         every = [write for change in self.changes for write in change.writes()]
         return sorted(every, key=lambda write: write.after is None)
 
@@ -112,7 +111,7 @@ class Plan:
 def make_plan(
     patch: Patch, cwd: str | os.PathLike[str], forbids: Forbids = lambda _real, _status: None
 ) -> Plan:
-    """Read the files and work out their new contents; relative paths start at `cwd`.
+    """Read the files and return the plan with their new contents; relative paths start at `cwd`.
 
     Raises PatchError. Nothing is written.
     """
@@ -144,7 +143,7 @@ def make_plan(
 
 
 class _Planning:
-    """Works out one section of a patch, with the file that is on disk."""
+    """Planning of one section of a patch, with the file on disk."""
 
     def __init__(self, file: FilePatch, cwd: str, forbids: Forbids) -> None:
         self._file = file
@@ -152,7 +151,7 @@ class _Planning:
         self._forbids = forbids
 
     def change(self) -> Change:
-        """Work the section out."""
+        """Return the section's change. Raises PatchError."""
         file = self._file
         place = self._place(file.path)
         current = self._read(place)
@@ -193,7 +192,7 @@ class _Planning:
         head, tail = os.path.split(joined)
         if tail in ("", ".", ".."):
             raise PatchError(f"{patch_path} names a folder; a patch changes files", self._file.line)
-        # Resolved as the system does: `link/..` is the parent of the link's target.
+        # Resolved as by the system: `link/..` is the parent of the link's target.
         real = os.path.join(self._resolve(head), tail)
         if real.count("/") > MAX_FOLDERS:
             brief = patch_path if len(patch_path) <= 80 else f"{patch_path[:80]}..."
@@ -231,7 +230,7 @@ class _Planning:
             return
 
     def _check_writable(self, place: Place, current: FileContent | None) -> None:
-        # Replacing a file needs only the permissions of its folder: its own are checked here.
+        # Replacing a file needs only permissions of its folder, so its own are checked here.
         if current is not None and not os.access(place.real, os.W_OK):
             raise self._error(place, "is read-only")
 

@@ -1,8 +1,8 @@
-"""Settling a patch whose server was killed while it applied it.
+"""Settlement of a patch whose server was killed while it applied it.
 
-A committed patch is completed, any other is undone. Only files of the patch are touched. If a file
-has neither its old nor its new content, another program has changed it since, and it stays; its old
-content then stays beside it, and a message to the user says where.
+A committed patch is completed, any other is undone. Only files of the patch are touched. A file
+with neither its old nor its new content was changed by another program since, and stays; its old
+content then stays beside it, and a message to the user names the place.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from reference_server.patch.journal import Entry, JournaledWrite, State, digest
 
 
 def settle(entry: Entry) -> list[str]:
-    """Settle a patch and return sentences for the user. Raises OSError: then try again later."""
+    """Settle a patch and return messages for the user. Raises OSError; it can be retried then."""
     messages: list[str] = []
     for write in reversed(entry.writes):
         try:
@@ -23,7 +23,7 @@ def settle(entry: Entry) -> list[str]:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
-            # The patch may not have come to making this folder.
+            # The server may have been killed before it made this folder.
             if write.folder not in entry.made_folders:
                 messages.append(f"{write.folder} is no longer the folder that it was")
             continue
@@ -33,7 +33,7 @@ def settle(entry: Entry) -> list[str]:
             os.close(folder)
     if entry.state is State.PREPARED:
         for path in entry.made_folders:
-            # It may have been removed or filled since, which is fine.
+            # It may have been removed or filled since.
             with contextlib.suppress(OSError):
                 os.rmdir(path)
     return messages
@@ -52,11 +52,11 @@ def _undo_write(write: JournaledWrite, folder: int, messages: list[str]) -> None
     path = os.path.join(write.folder, name)
     now, old_status = _status(name, folder), _status(old, folder)
     fresh = _status(write.fresh, folder)
-    # The new content has its temporary name until it is renamed; for a moment it may have both.
+    # The new file has its temporary name until it is renamed; for a moment it may have both names.
     both = now is not None and fresh is not None and os.path.samestat(now, fresh)
     replaced = write.after is not None and (fresh is None or both)
     is_new_content = replaced and now is not None and _digest(name, folder) == write.after
-    # Or the name is reserved by an empty file of mode 0.
+    # An empty file of mode 0 reserves the name.
     is_new_content = is_new_content or (
         now is not None and fresh is not None and _keeps_a_name(now)
     )
@@ -81,7 +81,7 @@ def _keeps_a_name(status: os.stat_result) -> bool:
 
 
 def _digest(name: str, folder: int) -> str | None:
-    """Return the digest of a file; None if it is not a regular file, which no patch makes."""
+    """Return the digest of a file; None if it is missing or not a readable regular file."""
     try:
         file = read_file(name, folder)
     except OSError:

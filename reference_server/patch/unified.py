@@ -1,6 +1,6 @@
-"""Unified hunks of two texts: what `diff -u` writes below the two file names.
+"""Unified hunks of two texts, as `diff -u` writes them below the file names.
 
-File names and what happened to the files live in `diff`.
+`diff` adds file names and modes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,14 +9,14 @@ from difflib import SequenceMatcher
 from reference_server.patch.work_budget import WorkBudget, stop_if_abandoned
 
 MAX_CHARACTERS = 2**20
-"""Characters that differ, on both sides together; if there are more, no hunks are made."""
+"""Maximum differing characters, on both sides together; beyond, no hunks are made."""
 _CONTEXT = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
-# The time of difflib grows with the product of both sides; beyond this, all that differs is one
+# The time of difflib grows with the product of both sides; beyond this, the whole difference is one
 # hunk.
 _MAX_PAIRS = 4_000_000
 PAIRS_OF_ALL = 4 * _MAX_PAIRS
-"""Pairs of lines that are compared for all the files that are shown together."""
+"""Maximum pairs of lines compared for all files that are shown together."""
 
 _Opcode = tuple[str, int, int, int, int]
 
@@ -26,7 +26,7 @@ class TooMuchToShow(Exception):
 
 
 def split_lines(text: str) -> list[str]:
-    """Split after newlines only; `str.splitlines` also does at form feeds and others."""
+    """Return the lines with their newlines; unlike `str.splitlines`, split only at newlines."""
     lines = text.split("\n")
     last = lines.pop()
     return [f"{line}\n" for line in lines] + ([last] if last else [])
@@ -58,7 +58,7 @@ def unified_hunks(before: str, after: str, budget: WorkBudget | None = None) -> 
 
 
 def _equal_ends(before: str, after: str) -> tuple[int, int]:
-    """Return how many characters are equal at the beginning, and at the end, in whole lines."""
+    """Return the number of equal characters at the beginning and at the end, in whole lines."""
     shorter = min(len(before), len(after))
     same = _longest(shorter, lambda low, high: before[low:high] == after[low:high])
     head = before.rfind("\n", 0, same) + 1
@@ -78,7 +78,7 @@ def _begins_a_line(text: str, offset: int) -> bool:
 
 
 def _longest(upper: int, equal: Callable[[int, int], bool]) -> int:
-    """Return the largest length up to which two texts are equal; `equal` compares one stretch."""
+    """Return the largest length up to which texts are equal; `equal(low, high)` compares a part."""
     low, high = 0, upper
     while low < high:
         middle = (low + high + 1) // 2
@@ -108,7 +108,7 @@ def _lines_on(text: str, offset: int) -> int:
 def _opcodes(
     old: Sequence[str], new: Sequence[str], above: int, below: int, budget: WorkBudget
 ) -> list[_Opcode]:
-    """Return difflib's opcodes from the old lines to the new ones, between equal lines."""
+    """Return difflib's opcodes for the lines, between `above` and `below` equal lines."""
     middle: Sequence[_Opcode] = [("replace", 0, len(old), 0, len(new))]
     pairs = len(old) * len(new)
     if pairs <= _MAX_PAIRS and budget.take(pairs):
@@ -122,14 +122,14 @@ def _opcodes(
 
 
 class _Opcodes(SequenceMatcher[str]):
-    """A matcher with given opcodes, to have them grouped."""
+    """Matcher with given opcodes, used for its grouping."""
 
     def __init__(self, opcodes: list[_Opcode]) -> None:
         super().__init__()
         self._opcodes = opcodes
 
     def get_opcodes(self) -> list[_Opcode]:  # type: ignore[override]
-        """Return them."""
+        """Return the given opcodes."""
         return list(self._opcodes)
 
 

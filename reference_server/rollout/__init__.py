@@ -1,1 +1,1 @@
-"""Rollouts: a thread's record on disk, one JSON object a line."""
+"""Rollouts: threads as files, with one JSON record per line."""

@@ -1,7 +1,7 @@
-"""Moving rollouts into the archive of their home, and back.
+"""Moves of rollouts into the archive of their home, and back.
 
-Its place in the archive is the one that it had among the sessions, so that it comes back to where
-it was. Source: session-protocol "Thread storage and loading"; the folders are not shown there.
+A rollout keeps its relative path, so that it returns to its former place. Source: session-protocol
+"Thread storage and loading"; the folders are not shown there.
 """
 
 import errno
@@ -26,10 +26,9 @@ def restored_place(home: Home, path: Path) -> Path:
 
 
 def move(old: Path, new: Path) -> None:
-    """Move a rollout. Blocks. Raises OSError where it was not moved.
+    """Move a rollout by one rename, and sync the file and both folders to disk. Blocks.
 
-    It is the same file, whole in one place at each moment; both folders are on the disk afterwards.
-    Nothing is overwritten.
+    Raises OSError if it was not moved, also if `new` exists: nothing is overwritten.
     """
     # A link or a pipe of that name is not a rollout.
     descriptor = open_regular(old, os.O_RDONLY)
@@ -54,5 +53,5 @@ def _sync(folder: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The file has been moved all the same.
+        # Only logged: the file has been moved.
         _log.error("%s: not synced to disk: %s", folder, error)

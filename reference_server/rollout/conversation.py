@@ -1,8 +1,8 @@
-"""The conversation with the model, from the records of a rollout.
+"""Conversation with the model, rebuilt from the records of a rollout.
 
-Each tool call has one output, and each output its call, whatever a server did not live to write and
-whatever lines a file has lost. Also here is what the client was shown of a turn that was cut off,
-before it was added to the conversation.
+Each tool call has one output, and each output its call, even if a killed server did not write one
+or the file has lost lines. Messages of a cut-off turn that the client saw, but that were not yet
+added to the conversation, are added too.
 """
 
 from typing import Any
@@ -19,14 +19,14 @@ from reference_server.words import (
 
 Fields = dict[str, Any]
 ABORTED = "aborted: the server ended"
-"""The output, for the model, of a call that its server did not live to answer."""
+"""Output, for the model, of a call whose server ended before the output was written."""
 _CALL, _OUTPUT = "_call", "_call_output"
 """Type suffixes of calls that have a `call_id`, and of their outputs."""
 _ENDED = "the server ended"
 
 
 class Conversation:
-    """`items` are Responses API items; `context_tokens`: how large the model counted them."""
+    """Conversation so far, as Responses API items; `context_tokens`: the model's last count."""
 
     def __init__(self) -> None:
         self.items: list[Fields] = []
@@ -42,7 +42,7 @@ class Conversation:
             replaced = [Replaced(one.from_end, one.item) for one in record.replaced]
             replace_items(self.items, replaced)
         if self._unheard and any(not item["type"].endswith(_OUTPUT) for item in record.items):
-            # Everything shown until now belongs to these items.
+            # These items include everything that clients have seen until now.
             self._unheard.clear()
         for item_id in record.steered or []:
             self._steered.pop(item_id, None)
@@ -50,7 +50,7 @@ class Conversation:
             self.context_tokens = record.tokens.total_tokens
 
     def replace(self, record: CompactedRecord) -> None:
-        """Take the compacted conversation for all that was before."""
+        """Replace the conversation by the compacted one."""
         self.items, self.context_tokens = [], 0
         self._open.clear()
         self._unheard.clear()
@@ -66,14 +66,14 @@ class Conversation:
             self._unheard.append(item)
 
     def end_turn(self) -> None:
-        """Leave out what the client was shown and the server did not add: it belongs to no answer.
+        """Drop noted items that no HistoryRecord has added: no answer has them.
 
-        For example, a message of an answer that was cut off, after which the model was asked again.
+        For example, the message of a cut-off answer after which the model call was retried.
         """
         self._unheard.clear()
 
     def settle(self) -> None:
-        """Add the items that a server that died could not add."""
+        """Add what a killed server did not: outputs of open calls, noted items, steered input."""
         for call_id, call in self._open.items():
             output = {"type": f"{call['type']}_output", "call_id": call_id, "output": ABORTED}
             self.items.append(output)
@@ -93,11 +93,11 @@ class Conversation:
             kind, call_id = item["type"], item.get("call_id")
             if kind.endswith(_CALL) and isinstance(call_id, str):
                 if call_id in self._open:
-                    # The line is there twice. (An id that has its output may be given again.)
+                    # A duplicate line. (After its output, a call id may be used again.)
                     continue
                 self._open[call_id] = item
             elif kind.endswith(_OUTPUT) and self._open.pop(str(call_id), None) is None:
-                # The line with its call is lost, or this one is there twice.
+                # The line of its call is lost, or this line is a duplicate.
                 continue
             self.items.append(item)
 

@@ -1,7 +1,7 @@
-"""Copying the records of a thread for another one.
+"""Copy of a thread's records for another thread.
 
-It takes over all but the names, with new ids for turns. A turn that is active is copied as far as
-it got, and no server runs the copy: it reads as interrupted. The copy rests on nothing of the
+It has all records except names, with new ids for turns. An active turn is copied as far as it is
+recorded; since no server runs the copy, it counts as interrupted. The copy does not depend on the
 original, which may be removed afterwards.
 """
 
@@ -18,20 +18,20 @@ from reference_server.rollout.records import NameRecord, Record, ThreadRecord
 from reference_server.safe_files import make_private, open_regular
 
 _TURN_ID = re.compile(rb'\{"type":"[a-z-]+","at":[-+.0-9e]+,"turnId":"([^"\\]*)"')
-"""The beginning of a record as the writer writes it, up to the record's own turn id."""
+"""Beginning of a record, in the writer's format, up to the record's own turn id."""
 _TURN_STARTED = b'{"type":"turn-started",'
 _SERVER = re.compile(rb',"server":"[^"\\]*"\}\n$')
-"""The end of such a record: which server runs the turn."""
+"""End of such a record, with the id of the server that runs the turn."""
 
 
 class Original:
-    """The lines of a rollout to copy, each with where its turn's id stands, if any."""
+    """Lines of a rollout to copy, each with the place of its turn id, if it has one."""
 
     def __init__(self, path: Path | str, lines: Iterable[bytes]) -> None:
         self._path = path
         self.first: ThreadRecord | None = None
         self.turns: dict[bytes, bytes] = {}
-        """The ids of its turns, in order; `rename` gives each the id of its copy."""
+        """New turn ids by the original ones, in order; set by `rename`."""
         self._lines: list[tuple[re.Match[bytes] | None, bytes]] = []
         self._foreign = False
         for number, line in enumerate(lines, start=1):
@@ -43,7 +43,7 @@ class Original:
                 self._take(record)
 
     def _take(self, record: Record) -> None:
-        """Take a record that is of no turn, or that another program has written."""
+        """Take a record without a turn id, or not in the writer's format."""
         if isinstance(record, ThreadRecord):
             self.first = self.first or record
             self._foreign = record.id != self.first.id
@@ -64,15 +64,15 @@ class Original:
 
     @classmethod
     def of_records(cls, records: Iterable[Record]) -> "Original":
-        """Take the records of an ephemeral thread."""
+        """Return the original of an ephemeral thread's records."""
         return cls("memory", (record.encode() + b"\n" for record in records))
 
     def rename(self, turns: Sequence[str]) -> None:
-        """Set the ids of the copied turns, as many as there are turns."""
+        """Set the ids of the copied turns, one for each turn, in order."""
         self.turns = dict(zip(self.turns, (turn.encode() for turn in turns), strict=True))
 
     def copied_records(self) -> Iterator[tuple[bytes, Record]]:
-        """Yield the records of the copy, but the first one, each with its line."""
+        """Yield (line, record) of the copy's records, without the first record."""
         for number, (turn, line) in enumerate(self._lines, start=1):
             copy = line if turn is None else self._rename_turn(turn, line)
             if copy.startswith(_TURN_STARTED):
@@ -88,14 +88,14 @@ class Original:
 
 
 def write_copy(original: Original, first: ThreadRecord, path: Path) -> StoredThread:
-    """Write a copy, whose first record is `first`, to a new file. Raises OSError.
+    """Write a copy, whose first record is `first`, to a new file, and return its thread.
 
-    The file is there as a whole or not at all.
+    After an OSError there is no file.
     """
     folding = Fold()
     folding.take(first)
     make_private(path.parent)
-    # Not the name of a rollout, so no server reads it before it is complete.
+    # Not named like a rollout, so no server reads it before it is complete.
     draft = path.with_suffix(".new")
     with contextlib.ExitStack() as undo:
         descriptor = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)

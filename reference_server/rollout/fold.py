@@ -1,7 +1,4 @@
-"""Rebuilding a thread from the records of its rollout.
-
-The caller supplies the records.
-"""
+"""Reconstruction of a thread from the records of its rollout, which the caller supplies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -32,17 +29,17 @@ Fields = dict[str, Any]
 
 
 class UnreadableRollout(Exception):
-    """The file does not hold a thread."""
+    """A file does not hold a thread that this server can read; str() says why."""
 
 
 @dataclass(slots=True)
 class StoredThread:
-    """A thread as its rollout has it; times are seconds since 1970.
+    """A thread as its rollout records it; times are seconds since 1970.
 
-    `tokens`: those of each model call. `context_tokens`: the size of the conversation as the model
-    last counted it, 0 if it was compacted since. `unfinished_turns`: for each turn whose end is not
-    recorded, the id of the server that runs or ran it. `ends_with_another`: the last records of the
-    file are of another thread, so what is added must begin with a ThreadRecord.
+    `tokens`: counts of each model call. `context_tokens`: size of the conversation by the model's
+    last count, 0 after a compaction. `unfinished_turns`: for each turn whose end is not recorded,
+    the id of the server that runs or ran it. `ends_with_another`: the file ends with records of
+    another thread, so the next record must be a ThreadRecord.
     """
 
     id: str
@@ -62,7 +59,7 @@ class StoredThread:
 
 
 class _ConversationState(NamedTuple):
-    """The conversation before a turn: the first `length` items of `items`."""
+    """Conversation before a turn: the first `length` items of `items`."""
 
     items: list[Fields]
     length: int
@@ -70,12 +67,11 @@ class _ConversationState(NamedTuple):
 
 
 class Fold:
-    """Builds a thread from its records, given one after the other.
+    """Builder of a thread from its records, taken one after the other.
 
-    A turn whose end is not recorded is interrupted; a caller that knows it to be running calls
-    `mark_running`. Records of which there are too few or too many, since lines of the file are lost
-    or there twice, are taken for what they say: an item whose turn does not begin begins it, an
-    item that is there twice is one, and what belongs to another thread is left out.
+    A turn whose end is not recorded is interrupted; a caller that knows that it is running calls
+    `mark_running`. Lost and duplicate lines are tolerated: an item of an unknown turn begins the
+    turn, a duplicate item counts once, and records of another thread are ignored.
     """
 
     def __init__(self) -> None:
@@ -85,12 +81,12 @@ class Fold:
         self._places: dict[str, dict[str, int]] = {}
         self._dropped: set[str] = set()
         self._ended: set[str] = set()
-        # For each turn of the thread.
+        # One for each turn of the thread.
         self._before: list[_ConversationState] = []
         self._conversation = Conversation()
 
     def take(self, record: Record) -> None:
-        """Add the next record; those before the first ThreadRecord do not count."""
+        """Add the next record; records before the first ThreadRecord are ignored."""
         if isinstance(record, ThreadRecord):
             self._thread = self._thread or StoredThread(
                 record.id,
@@ -113,7 +109,7 @@ class Fold:
                 if isinstance(record.item, UserMessageItem):
                     thread.preview = thread.preview or preview_of(record.item)
             case HistoryRecord() | CompactedRecord():
-                # Of a turn that has ended the line is there twice.
+                # For a turn that has ended this is a duplicate line.
                 if record.turn_id not in self._ended:
                     self._converse(thread, record)
             case TurnStartedRecord():
@@ -155,11 +151,11 @@ class Fold:
             thread.tokens.append(record.tokens)
 
     def _turn(self, thread: StoredThread, turn_id: str) -> Turn | None:
-        """Return a turn, which begins here if it is new; None if it was dropped."""
+        """Return a turn, begun here if it is new; None if a rollback has dropped it."""
         existing = self._turns.get(turn_id)
         if existing is not None or turn_id in self._dropped:
             return existing
-        # A thread has one active turn: the one before has ended, recorded or not.
+        # A thread has one active turn, so the previous one has ended, recorded or not.
         thread.unfinished_turns.clear()
         self._conversation.settle()
         talk = self._conversation
@@ -195,7 +191,7 @@ class Fold:
 
 
 def fold(records: Iterable[Record]) -> StoredThread:
-    """Build the thread from all its records. Raises UnreadableRollout."""
+    """Return the thread of all its records. Raises UnreadableRollout without a ThreadRecord."""
     folding = Fold()
     for record in records:
         folding.take(record)
@@ -203,12 +199,12 @@ def fold(records: Iterable[Record]) -> StoredThread:
 
 
 def mark_running(thread: StoredThread, turn_id: str | None) -> None:
-    """Mark a turn as in progress; it runs in this process or another."""
+    """Set a turn, which runs in this process or another, to in progress; ignore an unknown id."""
     for turn in thread.turns:
         if turn.id == turn_id:
             turn.status = "inProgress"
 
 
 def preview_of(message: UserMessageItem) -> str:
-    """Return the preview of a thread that begins with this message: its first text."""
+    """Return the preview of a thread whose first message this is: its first text, or ""."""
     return next((part.text for part in message.content if isinstance(part, TextInput)), "")

@@ -1,9 +1,9 @@
-"""Reading a rollout file.
+"""Reader of rollout files.
 
-Lines that cannot be read (one cut short by a crash, a record type of another version) are skipped.
+Invalid lines (one cut short by a crash, a record type of another version) are skipped.
 
-A thread that is loaded may grow while it is read. So a file is read piece by piece: most of it in a
-worker thread, then what was added meanwhile.
+The file of a loaded thread may grow while it is read. So it is read in steps: most of it in a
+worker thread, then the lines that were added meanwhile.
 """
 
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 __all__ = ["GivenUp", "RolloutReader", "StoredThread", "UnreadableRollout", "read_rollout"]
 MAX_ROLLOUT_BYTES = 512 * 2**20
-"""Bytes of a rollout that is read: a thread of a hundred thousand turns has less."""
+"""Maximum bytes of a rollout: a thread of a hundred thousand turns has less."""
 
 
 class GivenUp(Exception):
@@ -36,7 +36,7 @@ class GivenUp(Exception):
 
 
 class _Beginning:
-    """Gives the records from the first ThreadRecord on; makes one where that line is lost."""
+    """Start of a rollout's records: holds records until a ThreadRecord, made if it is lost."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,7 +44,7 @@ class _Beginning:
         self._has_begun = False
 
     def feed(self, record: Record) -> Iterable[Record]:
-        """Return the records that can be taken now."""
+        """Return the records to take now, perhaps none, the ThreadRecord first."""
         if self._has_begun:
             return (record,)
         first = record if isinstance(record, ThreadRecord) else lost_beginning(self._path, record)
@@ -57,9 +57,9 @@ class _Beginning:
 
 
 def lost_beginning(path: Path | str, record: Record) -> ThreadRecord | None:
-    """Make the first record of a file that has lost it, given its first turn; None for no turn.
+    """Return a first record for a file that has lost it, made from its first turn's start.
 
-    The file's name says which thread it is, and the turn has the settings.
+    The file's name has the thread's id, the turn the settings. None for any other record.
     """
     thread_id = thread_id_of(path) if isinstance(path, Path) else None
     if thread_id is None or not isinstance(record, TurnStartedRecord):
@@ -68,7 +68,7 @@ def lost_beginning(path: Path | str, record: Record) -> ThreadRecord | None:
 
 
 class RolloutReader:
-    """Reads one rollout from its beginning; each `read` goes on where the last one ended."""
+    """Reader of one rollout; each `read` continues where the last one ended."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -81,13 +81,13 @@ class RolloutReader:
 
     @property
     def unread(self) -> int:
-        """Bytes of the file that were not read yet. Raises OSError."""
+        """Return the bytes of the file that were not read yet. Raises OSError."""
         return self._path.stat().st_size - self._offset
 
     def read(self, given_up: Event | None = None) -> None:
-        """Read on to the end. Raises OSError, UnreadableRollout.
+        """Read to the end of the file. Raises OSError, UnreadableRollout.
 
-        A long file takes seconds. A caller that no longer waits sets `given_up`, which raises
+        A long file takes seconds. A caller that no longer waits sets `given_up`; then it raises
         GivenUp.
         """
         self._tail = b""
@@ -98,7 +98,7 @@ class RolloutReader:
                 if given_up is not None and given_up.is_set():
                     raise GivenUp
                 if not line.endswith(b"\n") and len(line) < LINE_LIMIT:
-                    # It may be under way: the next `read` takes all of it.
+                    # It may be incomplete; the next `read` reads it again.
                     self._tail = line
                     return
                 self._offset += len(line)
@@ -107,7 +107,7 @@ class RolloutReader:
 
     def _take(self, line: bytes) -> None:
         before, self._before = self._before, line
-        # No two records are alike, their times alone differ: the line is there twice.
+        # Records differ at least in their times, so an equal line is a duplicate.
         if line == before or not line.strip():
             return
         if (record := record_in(self._path, self._lines, line)) is not None:
@@ -125,9 +125,10 @@ class RolloutReader:
 
 
 def whole_lines_of(path: Path, given_up: Event) -> Iterator[bytes]:
-    """Yield the lines of a file, not empty, each with its end. Raises OSError, UnreadableRollout.
+    """Yield the lines of a file that are not blank, each with a line end.
 
-    The last one may be under way: it is given as it is. Raises GivenUp as `RolloutReader.read`.
+    The last one may be incomplete. Raises OSError, UnreadableRollout, and GivenUp once `given_up`
+    is set.
     """
     with open_for_reading(path) as file:
         _check_size(file, path)
@@ -139,7 +140,7 @@ def whole_lines_of(path: Path, given_up: Event) -> Iterator[bytes]:
 
 
 def record_in(path: Path | str, number: int, line: bytes) -> Record | None:
-    """Read a line; log it and return None if it is not a record. Raises UnreadableRollout."""
+    """Parse a line; log an invalid one and return None. Raises UnreadableRollout if newer."""
     try:
         return parse_record(line)
     except NewerFormat as error:
@@ -150,7 +151,7 @@ def record_in(path: Path | str, number: int, line: bytes) -> Record | None:
 
 
 def _check_size(file: BinaryIO, path: Path) -> None:
-    """Refuse a file that would take minutes, and most of the memory. Raises UnreadableRollout."""
+    """Raise UnreadableRollout for a file that would take minutes and most of the memory."""
     size = os.fstat(file.fileno()).st_size
     if size > MAX_ROLLOUT_BYTES:
         raise UnreadableRollout(f"{path}: is larger than {MAX_ROLLOUT_BYTES // 2**20} MiB")

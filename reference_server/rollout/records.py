@@ -1,7 +1,8 @@
-"""The records of a rollout: the shapes of its lines.
+"""Records of a rollout, the schema of its lines.
 
-What clients saw (`item`) and what is sent to the model (`history`) are recorded apart, since parts
-of each have no counterpart in the other. The format is ours, the document shows none.
+Items that clients saw (`item`) and the conversation with the model (`history`) are recorded
+separately, since parts of each have no counterpart in the other. The specification shows no format;
+this one is ours.
 """
 
 import json
@@ -19,7 +20,7 @@ from reference_server.settings import ThreadSettings
 
 FORMAT_VERSION = 1
 APP_SERVER = "appServer"
-"""The source of a thread whose client did not say what kind it is."""
+"""Source of a thread whose client did not state its kind."""
 
 YEAR_10000 = 253_402_300_800
 Moment = Annotated[float, Field(ge=0, lt=YEAR_10000, allow_inf_nan=False)]
@@ -36,9 +37,9 @@ _MEMBERS = {
 
 
 def _check_sendable(item: dict[str, Any]) -> dict[str, Any]:
-    """Refuse an item that no provider takes: it would fail each later turn of its thread.
+    """Return the item; raise ValueError for one that providers reject, failing each later turn.
 
-    An item of another type is as a provider sent it, and is kept as it is.
+    An item of a type that is not in _MEMBERS came from a provider and is accepted.
     """
     kind = item.get("type")
     if not isinstance(kind, str):
@@ -50,11 +51,11 @@ def _check_sendable(item: dict[str, Any]) -> dict[str, Any]:
 
 
 ModelItem = Annotated[dict[str, Any], AfterValidator(_check_sendable)]
-"""A Responses API item, as it is sent to the model."""
+"""A Responses API item that can be sent to the model."""
 
 
 class NewerFormat(ValueError):
-    """The record is of a version that this server does not know."""
+    """A record of a newer version than this server knows."""
 
     def __init__(self, version: int) -> None:
         super().__init__(
@@ -63,9 +64,9 @@ class NewerFormat(ValueError):
 
 
 class ThreadRecord(WireModel):
-    """The first line: which thread this is. Times are seconds since 1970.
+    """First line of a thread. Times are seconds since 1970.
 
-    `source`: what kind of client it was made for; `tools`: what that client brought for its turns.
+    `source`: kind of client that it was made for; `tools`: tools that the client provides.
     """
 
     type: Literal["thread"] = "thread"
@@ -84,13 +85,13 @@ def first_record(
     settings: ThreadSettings,
     tools: list[DynamicTool],
 ) -> ThreadRecord:
-    """Return the record with which the records of a thread begin."""
+    """Return the first record of a thread."""
     first = ThreadRecord(at=timestamp, id=thread_id, source=source, settings=settings)
     return first.model_copy(update={"tools": tools}) if tools else first
 
 
 class NameRecord(WireModel):
-    """The user named the thread; None took the name away."""
+    """The user named the thread; None removed the name."""
 
     type: Literal["name"] = "name"
     at: Moment
@@ -98,7 +99,7 @@ class NameRecord(WireModel):
 
 
 class RollbackRecord(WireModel):
-    """The last turns were dropped, with what they added to the conversation with the model."""
+    """The last turns were dropped, with their part of the conversation with the model."""
 
     type: Literal["rollback"] = "rollback"
     at: Moment
@@ -129,19 +130,18 @@ class ItemRecord(WireModel):
 
 
 class ReplacedItem(WireModel):
-    """An item in place of the one that stood `from_end` items before the end, from 1."""
+    """A new item for index `-from_end` of the conversation."""
 
     from_end: Annotated[int, Field(ge=1)]
     item: ModelItem
 
 
 class HistoryRecord(WireModel):
-    """The conversation with the model grew by these Responses API items.
+    """Responses API items were appended to the conversation with the model.
 
     `steered`: ids of user messages among them that SteeredRecords have recorded before.
-    `replaced`: items that take the place of earlier ones, which made a model call fail for good.
-    `tokens`: those of the model call that gave the items; without items, those of a call outside
-    this conversation.
+    `replaced`: replacements of earlier items that the provider rejected. `tokens`: those of the
+    model call that returned the items; without items, those of a call outside this conversation.
     """
 
     type: Literal["history"] = "history"
@@ -180,7 +180,7 @@ class CompactedRecord(WireModel):
 
 
 class TurnCompletedRecord(WireModel):
-    """A turn ended. A turn without this record was cut short by the end of its server."""
+    """A turn ended. A turn without this record is running, or its server was killed."""
 
     type: Literal["turn-completed"] = "turn-completed"
     at: Moment
@@ -206,7 +206,7 @@ _adapter: list[TypeAdapter[Record]] = []
 
 
 def parse_record(line: bytes) -> Record:
-    """Read one line. Raises pydantic.ValidationError or NewerFormat (both a ValueError)."""
+    """Parse one line. Raises pydantic.ValidationError or NewerFormat (both a ValueError)."""
     if not _adapter:
         _adapter.append(TypeAdapter(Record))
     try:
@@ -218,7 +218,7 @@ def parse_record(line: bytes) -> Record:
 
 
 def _newer_version(line: bytes) -> int | None:
-    """Return the version of a thread record if it is newer than this server knows."""
+    """Return the version of a thread record that is newer than this server knows, else None."""
     try:
         # Every version has these two fields.
         record: Any = json.loads(line)

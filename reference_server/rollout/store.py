@@ -1,10 +1,10 @@
-"""The rollouts of a home.
+"""Rollout files of a home: paths and search.
 
-Their files are `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived ones below
-`archived_sessions`. The content of the files lives in `records` and `reader`.
+The files are `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived ones below
+`archived_sessions`. `reader` reads them.
 
-A home may hold tens of thousands of rollouts, so the content of a folder is remembered until the
-folder changes. Other servers of the home add, move and remove rollouts at any time.
+A home may hold tens of thousands of rollouts, so the listing of a folder is cached until the folder
+changes. Other servers of the home may add, move and remove rollouts at any time.
 """
 
 import logging
@@ -27,20 +27,20 @@ _FILE = re.compile(f"rollout-.*-(thr_({NUMBER}))\\.jsonl")
 _TURN = re.compile(f'"turnId":"turn_({NUMBER})"'.encode())
 
 _DEPTH = 3
-"""Year, month, day. Folders may be links, even in a circle: the search goes no deeper."""
+"""Depth of folders (year, month, day), a limit because links to folders may form a cycle."""
 _SETTLED_NS = 2_000_000_000
 """Nanoseconds. A folder that changed less than this before it was read may change again without a
 new modification time, since clocks of file systems are coarse."""
 
 
 def thread_id_of(path: Path) -> str | None:
-    """Return the id of the thread that a file's name says it has; None for another name."""
+    """Return the thread id in a rollout's file name; None for another name."""
     match = _FILE.fullmatch(path.name)
     return None if match is None else match[1]
 
 
 class RolloutStore:
-    """The rollouts of one home. May be used from several threads."""
+    """Rollout files of one home. May be used from several threads."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -49,13 +49,13 @@ class RolloutStore:
         self._paths: dict[str, Path] = {}
 
     def new_path(self, thread_id: str, timestamp: float) -> Path:
-        """Name the file of a thread that starts now (seconds since 1970; UTC in the name)."""
+        """Return the path for a new thread; `timestamp` in seconds since 1970, UTC in the name."""
         when = datetime.fromtimestamp(timestamp, UTC)
         name = f"rollout-{when:%Y-%m-%dT%H-%M-%S}-{thread_id}.jsonl"
         return self._home.sessions / f"{when:%Y/%m/%d}" / name
 
     def find(self, thread_id: str) -> Path | None:
-        """Find a thread's file, archived or not. Blocks. Raises OSError."""
+        """Return a thread's file, archived or not; None if it has none. Blocks. Raises OSError."""
         if not is_thread_id(thread_id):
             return None
         with self._lock:
@@ -68,7 +68,7 @@ class RolloutStore:
             return path
 
     def _search(self, thread_id: str) -> Path | None:
-        """Read the folders that have changed, and find the thread's file in all of them."""
+        """List the folders that have changed, and search all for the thread's file."""
         earlier, self._folders = self._folders, {}
         for root in (self._home.sessions, self._home.archived_sessions):
             paths = [
@@ -77,7 +77,7 @@ class RolloutStore:
                 if thread_id in names
             ]
             if paths:
-                # The other folders are as they were when they were read.
+                # Keep the cached listings of folders that were not searched.
                 self._folders = earlier | self._folders
                 return Path(min(paths))
         return None
@@ -85,7 +85,7 @@ class RolloutStore:
     def _rollouts(
         self, path: str, folders: "dict[str, _Folder]", depth: int = _DEPTH
     ) -> "Iterator[tuple[str, dict[str, str]]]":
-        """Yield each folder at or below a path that holds rollouts, with its content."""
+        """Yield each folder at or below a path that holds rollouts, with file names by thread."""
         try:
             changed_ns = os.stat(path).st_mtime_ns
             folder = folders.get(path)
@@ -101,7 +101,7 @@ class RolloutStore:
             yield from self._rollouts(os.path.join(path, name), folders, depth - 1)
 
     def highest_ids(self) -> Counters:
-        """Search all rollouts, archived ones too, for the highest numbers in use. Slow."""
+        """Return the highest thread and turn numbers in all rollouts, archived ones too. Slow."""
         threads = turns = 0
         for path in self._all():
             if match := _FILE.fullmatch(path.name):
@@ -121,7 +121,7 @@ class RolloutStore:
 
 @dataclass(slots=True)
 class _Folder:
-    """The content of a folder, and when it had changed; None if it may change unnoticed."""
+    """Listing of a folder and its modification time, None if a later change may have the same."""
 
     changed_ns: int | None
     folders: list[str] = field(default_factory=list[str])

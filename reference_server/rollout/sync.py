@@ -1,8 +1,8 @@
-"""Calling fsync on rollouts without making turns wait for it.
+"""Calls of fsync on rollouts for which no turn waits.
 
-One thread calls fsync, after turn/completed is sent: fsync takes milliseconds, longer than all the
-rest of a short turn. Requests that come during a call share the next one. The thread is kept, since
-starting a worker for each request would cost a tenth of a turn.
+One thread calls fsync, after turn/completed is sent: fsync takes milliseconds, longer than the rest
+of a short turn. Requests during a call share the next one. The thread is kept, since starting a
+worker for each request would cost a tenth of a turn.
 """
 
 import contextlib
@@ -19,20 +19,20 @@ _log = logging.getLogger(__name__)
 
 
 class Syncer:
-    """Syncs recorders on request; a sync that began before a request does not count for it."""
+    """Queue of recorders to sync; each request is followed by a sync that begins after it."""
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[Recorder | None] = SimpleQueue()
         self._has_requests = anyio.Event()
 
     def request(self, recorder: Recorder) -> None:
-        """Ask for a sync; never waits."""
+        """Request a sync of a recorder's file, without waiting for it."""
         if recorder.path is not None:
             self._waiting.put(recorder)
             self._has_requests.set()
 
     async def run(self) -> None:
-        """Serve requests until cancelled, then finish those that were made before."""
+        """Serve requests until cancelled, then finish those already made."""
         await self._has_requests.wait()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(to_thread.run_sync, self._work)

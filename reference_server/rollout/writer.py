@@ -1,7 +1,7 @@
 """Recorders of a thread: to a file, or to memory for an ephemeral thread.
 
-A record is one write(2), done before its notification is sent, so that everything clients have seen
-is in the file even if the server dies.
+A record is written with write(2) before its notification is sent, so that everything clients have
+seen is in the file even if the server is killed.
 """
 
 import errno
@@ -16,15 +16,15 @@ from reference_server.rollout.records import Record
 from reference_server.safe_files import make_private, open_regular
 
 MAX_OPEN = 64
-"""Rollouts open at a time: a server may load more threads than a process may open files."""
+"""Maximum open rollouts: a server may load more threads than a process may open files."""
 
 
 class Recorder(Protocol):
-    """The record of one thread, open for appending."""
+    """Records of one thread, open for appending."""
 
     @property
     def path(self) -> Path | None:
-        """The file; None when there is none."""
+        """The rollout file; None for an ephemeral thread."""
         ...
 
     def append(self, record: Record) -> None:
@@ -32,7 +32,7 @@ class Recorder(Protocol):
         ...
 
     def records(self) -> list[Record] | None:
-        """Return the records in memory; None when they are on disk."""
+        """Return the records of an ephemeral thread; None if they are on disk."""
         ...
 
     def sync(self) -> None:
@@ -40,12 +40,12 @@ class Recorder(Protocol):
         ...
 
     def close(self) -> None:
-        """Append no more."""
+        """Sync and release the file; nothing is appended afterwards. Blocks. Raises OSError."""
         ...
 
 
 class _OpenFiles:
-    """Descriptors for appending, by path; the ones used last stay open.
+    """Descriptors for appending, by path; the most recently used ones stay open.
 
     Use a descriptor only while holding the lock: another thread may close it.
     """
@@ -68,7 +68,7 @@ class _OpenFiles:
         return descriptor
 
     def close(self, path: Path) -> None:
-        """Close a file that may be open."""
+        """Close the descriptor of a file, if it is open."""
         descriptor = self._descriptors.pop(path, None)
         if descriptor is not None:
             os.close(descriptor)
@@ -78,7 +78,7 @@ _files = _OpenFiles()
 
 
 class FileRecorder:
-    """A rollout file; `create`: it is made if it is missing. Raises OSError."""
+    """Recorder to a rollout file, made with `create` if it is missing. Raises OSError."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
         self._path = path
@@ -92,16 +92,16 @@ class FileRecorder:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The rollout file."""
         return self._path
 
     def append(self, record: Record) -> None:
-        """Write one line."""
+        """Append one line to the file. Raises OSError, also if it was removed or replaced."""
         line = record.encode() + b"\n"
         if self._torn:
             line = b"\n" + line
         self._check_place()
-        # If this write fails halfway, the next record must begin on a line of its own.
+        # If this write fails halfway, the next record must begin on a new line.
         self._torn = True
         self._synced = False
         with _files.lock:
@@ -130,7 +130,7 @@ class FileRecorder:
         return
 
     def sync(self) -> None:
-        """Call fsync(2)."""
+        """Call fsync(2), unless nothing was appended since the last call."""
         with _files.lock:
             if self._synced:
                 return
@@ -151,7 +151,7 @@ class FileRecorder:
 
 
 class MemoryRecorder:
-    """The record of an ephemeral thread: nothing on disk."""
+    """Recorder of an ephemeral thread, in memory."""
 
     path = None
 

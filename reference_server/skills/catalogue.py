@@ -1,7 +1,7 @@
 """Remote skills, from a folder of this machine: `[skills] catalogue` in config.toml.
 
-A skill's id is the name of its folder, and the copy keeps that name. The document has the two
-methods under development and does not show where skills come from.
+A skill's id is the name of its folder, and the copy keeps that name. The specification marks the
+two methods as under development and does not show where skills come from.
 """
 
 import contextlib
@@ -18,22 +18,22 @@ from reference_server.skills.scan import FILE_LIMIT, MAX_ENTRIES, MAX_SKILLS
 from reference_server.skills.skill import SKILL_FILE, Skill, SkillError
 
 MAX_FILES = 1000
-"""Files and folders of a skill that is copied."""
+"""Maximum files and folders of a copied skill."""
 SIZE_LIMIT = 64 * 1024 * 1024
-"""Bytes of a skill that is copied."""
+"""Maximum bytes of a copied skill."""
 DEPTH = 8
-"""Folders below that of a skill that is copied."""
+"""Maximum depth of folders in a copied skill."""
 _NAME_LIMIT = 255
 
 
 class Catalogue:
-    """The skills of one catalogue. Its methods block."""
+    """Skills of one catalogue. Its methods block."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def skills(self) -> list[tuple[str, Skill]]:
-        """Return each skill with its id, without other folders. Raises SkillError, OSError."""
+        """Return each usable skill with its id. Raises SkillError for a bad catalogue, OSError."""
         skills: list[tuple[str, Skill]] = []
         for name in sorted(os.listdir(self._check_folder()))[:MAX_ENTRIES]:
             if name.startswith(".") or len(skills) == MAX_SKILLS:
@@ -44,9 +44,9 @@ class Catalogue:
         return skills
 
     def export(self, skill_id: str, into: Path) -> Path:
-        """Copy a skill into a folder of skills, all of it or nothing and return the folder.
+        """Copy a skill into a folder of skills, completely or not at all; return the new folder.
 
-        Raises SkillError, OSError.
+        Raises SkillError for an unknown or unusable skill, or if it exists there; OSError.
         """
         if not _is_name(skill_id):
             raise SkillError("is no id of a skill; skills/remote/list gives the ids")
@@ -58,7 +58,7 @@ class Catalogue:
         if os.path.lexists(target):
             raise SkillError(f"is there already: {target}; remove or rename it first")
         make_private(into)
-        # In a folder that begins with a dot no skill is looked for.
+        # Scans for skills skip folders whose name begins with a dot.
         working = Path(tempfile.mkdtemp(prefix=".export-", dir=into))
         try:
             copy = working / skill_id
@@ -94,9 +94,9 @@ def _is_name(skill_id: str) -> bool:
 
 
 def _rename_into_place(copy: Path, target: Path) -> None:
-    """Rename the copy, and never over something. Raises SkillError where something is there."""
+    """Rename the copy to `target`. Raises SkillError if that exists."""
     try:
-        # Renaming replaces an empty folder, so this one is made for it: no other is replaced.
+        # Renaming replaces an empty folder, so one is made for it: no other can be replaced.
         target.mkdir(0o700)
     except FileExistsError:
         raise SkillError(f"is there already: {target}; remove or rename it first") from None
@@ -109,14 +109,14 @@ def _rename_into_place(copy: Path, target: Path) -> None:
 
 
 class _Copy:
-    """Copies a folder of plain files and folders. Raises SkillError for anything else, OSError."""
+    """Copy of a folder of regular files and folders, with its limits."""
 
     def __init__(self) -> None:
         self._files = 0
         self._size = 0
 
     def copy_folder(self, source: str, target: Path, depth: int) -> None:
-        """Copy a folder and its content."""
+        """Copy a folder and its content. Raises SkillError for links and beyond limits, OSError."""
         if depth < 0:
             raise SkillError(f"has folders more than {DEPTH} deep: {source}")
         target.mkdir(0o700)
@@ -134,7 +134,7 @@ class _Copy:
 
     def _copy_file(self, source: str, target: Path) -> None:
         def judge(real: str, status: os.stat_result) -> None:
-            # Not the file whose name was looked at: a link has taken its place.
+            # Another name means that a link has replaced the file.
             if not stat.S_ISREG(status.st_mode) or os.path.basename(real) != target.name:
                 raise SkillError(f"holds what is no plain file: {source}")
             self._count_size(status.st_size)

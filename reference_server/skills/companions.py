@@ -1,7 +1,7 @@
 """Files beside a SKILL.md: `icon.svg`, `icon-large.svg` and `config.toml`.
 
-A bad one is reported and left out; the skill can still be used. Source: session-protocol
-"Skill (SkillMetadata)"; which keys config.toml has is not shown.
+A bad one is reported and ignored; the skill can still be used. Source: session-protocol "Skill
+(SkillMetadata)"; the keys of config.toml are not shown.
 """
 
 import os
@@ -17,15 +17,15 @@ from reference_server.skills.skill import Problem, SkillError
 ICONS = {"icon_small": "icon.svg", "icon_large": "icon-large.svg"}
 CONFIG = "config.toml"
 CONFIG_LIMIT = 16 * 1024
-"""Bytes of a config.toml."""
+"""Maximum bytes of a config.toml."""
 KEYS = ("display_name", "short_description", "brand_color", "default_prompt")
 _COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 _MAX_VALUE_LENGTH = 2048
-"""Characters of a value."""
+"""Maximum characters of a value."""
 
 
 def read_companions(folder: str) -> tuple[SkillInterface | None, list[Problem]]:
-    """Return a skill's interface, None without one, and the problems of its files."""
+    """Return a skill's interface, None if no file has any, and the problems of the files."""
     fields: dict[str, str] = {}
     problems: list[Problem] = []
     for key, name in ICONS.items():
@@ -55,7 +55,7 @@ def read_companions(folder: str) -> tuple[SkillInterface | None, list[Problem]]:
 
 
 def _values(text: str) -> Iterator[tuple[str, str | SkillError]]:
-    """Yield each key with its value, or with its error. Raises SkillError."""
+    """Yield each known or misspelt key with its value or error. Raises SkillError if not TOML."""
     from reference_server.skills.toml import read_toml  # most skills have no such file
 
     table = read_toml(text)

@@ -1,7 +1,7 @@
-"""SKILL.md: name, description and text of a skill.
+"""Parser of SKILL.md: name, description and text of a skill.
 
-The front matter says name and description, else the title heading and the first paragraph below it.
-Paragraphs and headings are those of CommonMark. Source: session-protocol "Skill
+Name and description are in the front matter, else in the title heading and the first paragraph
+below it. Paragraphs and headings are those of CommonMark. Source: session-protocol "Skill
 (SkillMetadata)" ("a title heading (skill name), a brief description, an Instructions section, an
 Examples section and a Dependencies section").
 """
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 NAME_LIMIT = 100
-"""Characters of a name."""
+"""Maximum characters of a name."""
 DESCRIPTION_LIMIT = 1024
-"""Characters of a description that are shown."""
+"""Maximum characters of a description; a longer one is cut."""
 OUTLINE_LIMIT = 16 * 1024
-"""Characters of a text in which headings are looked for: that takes long."""
+"""Characters of a text that are searched for headings, which takes long."""
 SECTIONS = ("Instructions", "Examples", "Dependencies")
 _CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
 _SPACE = re.compile(r"\s+")
@@ -32,9 +32,9 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`text` is what the model is given: the file without its front matter.
+    """Content of a SKILL.md. `text` is the file without its front matter, for the model.
 
-    A file that describes itself nowhere has the description "".
+    `description` is "" if the file has none.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Document:
 
 @dataclass(slots=True)
 class Outline:
-    """The headings of a Markdown text; the first paragraph of each known section."""
+    """Title of a Markdown text, the paragraph below it, the first paragraph of known sections."""
 
     title: str = ""
     lead: str = ""
@@ -52,7 +52,7 @@ class Outline:
 
 
 def read_document(text: str) -> Document:
-    """Read the text of a SKILL.md. Raises SkillError."""
+    """Parse the text of a SKILL.md. Raises SkillError for a bad name or front matter."""
     matter, body = front_matter.split(text)
     fields = {} if matter is None else front_matter.read(matter, ("name", "description"))
     name, description = (_one_line(fields.get(key, "")) for key in ("name", "description"))
@@ -69,7 +69,7 @@ def read_document(text: str) -> Document:
 
 
 def outline_of(text: str) -> Outline:
-    """Find the title, the paragraph below it, and the sections of a Markdown text's beginning."""
+    """Return the outline of the first OUTLINE_LIMIT characters of a Markdown text."""
     outline = Outline()
     part: str | None = None
     tokens = _markdown().parse(text[:OUTLINE_LIMIT])
@@ -94,15 +94,15 @@ def outline_of(text: str) -> Outline:
 
 @cache
 def _markdown() -> "MarkdownIt":
-    # Not needed for a skill whose front matter says it all, as most do.
+    # Imported late: most skills have name and description in the front matter.
     from markdown_it import MarkdownIt
 
-    # What stands inside a paragraph is taken as it is written.
+    # The content of a paragraph is not parsed.
     return MarkdownIt("commonmark").disable("inline")
 
 
 def _one_line(text: str) -> str:
-    """Return a text as one line."""
+    """Return a text with all white space replaced by single spaces."""
     return _SPACE.sub(" ", text).strip()
 
 
@@ -117,6 +117,6 @@ def _check_name(name: str) -> None:
         )
     if len(name) > NAME_LIMIT:
         raise SkillError(f"its name has more than {NAME_LIMIT} characters; shorten it")
-    # Control characters, and those that turn the direction of writing.
+    # Control characters, and those that change the direction of writing.
     if any(unicodedata.category(one) in ("Cc", "Cf") for one in name):
         raise SkillError("its name holds a character that cannot be seen; remove it")

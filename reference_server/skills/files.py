@@ -1,8 +1,8 @@
-"""Reading one file of a skill.
+"""Reading of one file of a skill.
 
-Refused are anything but regular files (a pipe would wait for its writer, a device may never end),
-files that are too large, and links to a file of another name, by which a project could have a key
-read as a skill.
+Only regular files are read (a pipe would wait for its writer, a device may never end), not too
+large ones, and no links to a file of another name, by which a project could have a key read as a
+skill.
 """
 
 import os
@@ -14,7 +14,7 @@ from reference_server.sandbox.places import is_kernel_path
 from reference_server.skills.skill import SkillError
 
 Check = Callable[[str, os.stat_result], None]
-"""Given the real path of a file and its status; raises SkillError if it must not be read."""
+"""A function of a file's real path and status; raises SkillError if it must not be read."""
 
 
 def _accept_any(_real: str, _status: os.stat_result) -> None:
@@ -22,9 +22,9 @@ def _accept_any(_real: str, _status: os.stat_result) -> None:
 
 
 def read_file(path: str, limit: int, check: Check = _accept_any) -> tuple[str, str]:
-    """Return the text of a file, and its path with all links followed. Raises SkillError.
+    """Return the text of a file, and its path with all links followed. Blocks.
 
-    May take as long as the disk does.
+    Raises SkillError if it is not a readable UTF-8 file of at most `limit` bytes.
     """
     real_paths: list[str] = []
 

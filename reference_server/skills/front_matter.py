@@ -1,8 +1,8 @@
-"""The front matter of a SKILL.md: YAML between two lines `---` at its beginning.
+"""Front matter of a SKILL.md: YAML between two lines `---` at its beginning.
 
-Taken is a mapping with plain texts under the keys that are asked for, and anything but aliases and
-deep nesting under others. It is read as events, so nothing is built from what it says. The document
-does not show front matter; skill folders in use have it.
+It must be a mapping with texts under the requested keys; other keys may have any value without
+aliases and deep nesting. It is parsed as events, so no objects are built from it. The specification
+does not show front matter; real skills have it.
 """
 
 import re
@@ -14,7 +14,7 @@ import yaml
 from reference_server.skills.skill import SkillError
 
 FRONT_MATTER_LIMIT = 16 * 1024
-"""Characters of a front matter."""
+"""Maximum characters of a front matter."""
 _DEPTH = 16
 _OPENS = re.compile(r"---[ \t]*\r?\n")
 _CLOSES = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
@@ -23,7 +23,7 @@ _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Return the front matter of a text, if it has one, and the rest. Raises SkillError."""
+    """Return the front matter of a text, None if it has none, and the rest. Raises SkillError."""
     begins = _OPENS.match(text)
     if begins is None:
         return None, text
@@ -39,7 +39,7 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def read(text: str, keys: Iterable[str]) -> dict[str, str]:
-    """Return the texts under these keys that are there and not null. Raises SkillError."""
+    """Return the texts of those `keys` that are present and not null. Raises SkillError."""
     try:
         return _Reader(set(keys)).read(text)
     except yaml.MarkedYAMLError as error:
@@ -59,7 +59,7 @@ def _with_place(mark: "yaml.Mark | None", words: str) -> str:
 
 
 class _Reader:
-    """Follows the events of one front matter; keeps the texts of the wanted keys."""
+    """Parser of one front matter's events, which keeps the texts of `keys`."""
 
     def __init__(self, keys: set[str]) -> None:
         self._keys = keys
@@ -69,7 +69,7 @@ class _Reader:
         self._depth = 0
 
     def read(self, text: str) -> dict[str, str]:
-        # The stubs do not have it.
+        # The type stubs do not have `parse`.
         parse = cast("Callable[..., Iterable[yaml.Event]]", vars(yaml)["parse"])
         for event in parse(text, Loader=yaml.CSafeLoader):
             match event:

@@ -1,11 +1,10 @@
 """Texts for the model about the skills that an input names.
 
-A `skill` item means the file that it names; `$name` alone means the nearest enabled skill of that
-name. Only the whole name counts, exactly; words after a `$` that name no skill (`$HOME`, `$5`) are
-plain text. A file is read only if it is a SKILL.md, and the sandbox policy lets a command read it:
-so a client cannot have a file sent to the model that the policy hides, nor can a project with a
-link to one. Source: session-protocol "turn/start" ("Skill invocation", "the text input contains
-`$<skill-name>`").
+A `skill` item means the file at its path; `$name` alone means the nearest enabled skill of that
+name. Only the exact name counts; words after a `$` that are not a skill's name (`$HOME`, `$5`) are
+plain text. A file is read only if it is a SKILL.md that the sandbox policy lets commands read: so
+neither a client nor a project with a link can have a hidden file sent to the model. Source:
+session-protocol "turn/start" ("Skill invocation", "the text input contains `$<skill-name>`").
 """
 
 import os
@@ -33,7 +32,7 @@ from reference_server.skills.skill import SKILL_FILE, Skill, SkillError
 from reference_server.words import SkillTexts
 
 MAX_DOLLAR_SIGNS = 10_000
-"""Dollar signs of one input that are looked at."""
+"""Maximum dollar signs of one text that are examined."""
 _WORD = r"\w[\w-]*"
 _SIGN = re.compile(rf"(?<![\w$\\])\$({_WORD})")
 _FIRST_WORD = re.compile(_WORD)
@@ -41,19 +40,19 @@ _GOES_ON = re.compile(r"[\w-]")
 
 
 def words_after_signs(texts: Iterable[str]) -> set[str]:
-    """Return the words that stand directly after a `$`; the name of a skill begins with one."""
+    """Return the words directly after a `$`, with which names of skills may begin."""
     return {match[1] for text in texts for match in _signs(text)}
 
 
 def first_word(name: str) -> str | None:
-    """Return the word that a name begins with; None if it begins with none, and is never found."""
+    """Return the word at the start of a name; None without one, as no `$name` has it then."""
     match = _FIRST_WORD.match(name)
     return match and match[0]
 
 
 def names_in(texts: Iterable[str], names: Collection[str]) -> list[str]:
-    """Return the names that stand after a `$`, each once, in the order in which they come."""
-    # The longest first: of `spell check` and `spell` the text means the one that it spells out.
+    """Return the names that follow a `$` in the texts, each once, in order."""
+    # The longest first: `$spell check` means `spell check`, not `spell`.
     lengths: dict[str, list[int]] = {}
     for name in sorted(names, key=len, reverse=True):
         if word := first_word(name):
@@ -78,9 +77,9 @@ def _signs(text: str) -> Iterator[re.Match[str]]:
 
 
 MAX_SKILLS = 20
-"""Skills that one input gives the model."""
+"""Maximum skills of one input."""
 TEXT_LIMIT = 512 * 1024
-"""Characters of all skills of one input."""
+"""Maximum characters of all skills of one input together."""
 READING_TIME = 5.0
 """Seconds that reading a file may take: a network disk may never answer."""
 
@@ -88,13 +87,13 @@ READING_TIME = 5.0
 async def skill_texts(
     content: Sequence[UserInput], settings: ThreadSettings, library: Library, sandbox: Sandbox
 ) -> SkillTexts:
-    """Read the skills that an input names; each is given once, however often it is named."""
+    """Read the skills that an input names, and return their texts, each once."""
     return await _Invocation(settings, library, sandbox).read(content)
 
 
 @dataclass(slots=True)
 class _Invocation:
-    """The skills of one input; `blocks` by the real path of the file."""
+    """Skills of one input; `blocks` are texts by the real path of the file."""
 
     settings: ThreadSettings
     library: Library
@@ -116,7 +115,7 @@ class _Invocation:
         return SkillTexts(list(self.blocks.values()), self.refusals, self.notes)
 
     async def _add_named_skills(self, texts: list[str], known_names: set[str]) -> None:
-        """Take the skills that texts name; items already resolve the known names."""
+        """Add the skills that texts name by `$name`, except known names, which items resolve."""
         if not words_after_signs(texts) - {first_word(name) for name in known_names}:
             return
         usable = await self.library.usable_skills(self.settings.cwd)
@@ -128,7 +127,7 @@ class _Invocation:
                     self.notes.append(f"The skill ${name} is not used: {error}")
 
     async def _add_skill(self, name: str, file: str) -> None:
-        """Add the text of a skill. Raises SkillError."""
+        """Add the text of a skill. Raises SkillError if it is unusable, disabled or too long."""
         path = _normalize(file)
         if basename(path) != SKILL_FILE:
             raise SkillError(f"it is not in a {SKILL_FILE}")

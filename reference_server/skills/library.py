@@ -1,4 +1,4 @@
-"""The skills of each working directory, for listings and for `$name`.
+"""Skills of each working directory, for listings and for `$name`.
 
 `scan` reads one folder. Source: session-protocol "skills/list", "Skill scopes".
 """
@@ -24,13 +24,13 @@ from reference_server.skills.switches import Disabled, Switches
 BUILTIN = str(Path(__file__).parent / "builtin")
 PROJECT = os.path.join(".agent", "skills")
 MAX_CACHED = 200
-"""Folders of skills whose content is kept."""
+"""Maximum folders of skills in the cache."""
 LIST_TIME = 10.0
-"""Seconds after which one request looks at no further folder."""
+"""Seconds after which one request scans no further folder."""
 WAIT_TIME = SCAN_TIME + 1
-"""Seconds after which a folder is not waited for: its disk does not answer."""
+"""Seconds to wait for a folder, whose disk may not answer."""
 _READERS = 4
-"""Folders that are looked at at a time; one whose disk does not answer counts until it does."""
+"""Maximum folders scanned at a time; one whose disk does not answer keeps its place."""
 _NO_ANSWER = f"does not answer; it was waited for {WAIT_TIME:g} s; see whether its disk is there"
 _NOT_REACHED = f"was not looked at: the folders before it took {LIST_TIME:g} s; ask for fewer"
 
@@ -38,7 +38,7 @@ Root = tuple[str, Scope]
 
 
 class Library:
-    """The skills of one server; `readers` bounds the files and folders that are read at a time."""
+    """Skills of one server; `readers` limits the files and folders that are read at a time."""
 
     def __init__(self, home: Home, config: Config) -> None:
         self.config = config
@@ -53,7 +53,7 @@ class Library:
         return self._home.skills
 
     def folder(self, cwd: str) -> str:
-        """Return a working directory as an absolute path, as threads have it. Raises Refusal."""
+        """Return a working directory as an absolute path, as for threads. Raises Refusal."""
         return absolute_folder(cwd, self.config.folder)
 
     def clear_cache(self) -> None:
@@ -63,10 +63,10 @@ class Library:
     async def entries(
         self, cwds: Sequence[str], extra: Mapping[str, Sequence[str]], *, reload: bool
     ) -> list[SkillsListEntry]:
-        """Return an entry for each working directory, as it is named. Raises Refusal.
+        """Return an entry for each working directory, with its path as given. Raises Refusal.
 
-        `extra`: further folders of the user's, by absolute working directory. With `reload` what is
-        in the cache is not believed.
+        `extra`: further folders of user scope, by absolute working directory. `reload`: scan all
+        folders again instead of using the cache.
         """
         scans = _RequestScans(self, reload=reload)
         disabled = await self._read_disabled()
@@ -75,10 +75,10 @@ class Library:
         ]
 
     async def usable_skills(self, cwd: str) -> dict[str, Skill]:
-        """Return the skills that `$name` can mean in a working directory, as the disk has them now.
+        """Return the enabled skills by name for `$name` in a working directory, read from disk.
 
-        Of several that are enabled and have one name the nearest counts: the project's, then the
-        user's, then the built-in one.
+        Of several with one name it is the nearest: the project's, then the user's, then the
+        built-in one.
         """
         disabled = await self._read_disabled()
         scans = _RequestScans(self, reload=True)
@@ -97,7 +97,7 @@ class Library:
         for root in self._roots(self.folder(cwd), extra):
             scanned = await scans.scan(root)
             for skill in scanned.skills:
-                # The working directory can be the home, or a root a link to another.
+                # The same skill may be found twice: a root may be a link to another one.
                 skills.setdefault(skill.real, skill)
             problems += [one for one in scanned.problems if one not in problems]
         return SkillsListEntry(
@@ -111,7 +111,7 @@ class Library:
         return [(os.path.join(cwd, PROJECT), "repo"), *users, (BUILTIN, "system")]
 
     async def is_disabled(self, skill: Skill) -> bool:
-        """Return whether a skill is disabled, wherever it lies."""
+        """Return whether a skill of any folder is disabled."""
         return (await self._read_disabled()).holds(skill)
 
     async def _read_disabled(self) -> Disabled:
@@ -119,13 +119,13 @@ class Library:
         return await to_thread.run_sync(read, abandon_on_cancel=True, limiter=self.readers)
 
     def cached_scan(self, root: Root) -> ScanResult | None:
-        """Return the cached scan of a folder of skills."""
+        """Return the cached scan of a folder of skills, else None."""
         if root in self._cache:
             self._cache.move_to_end(root)
         return self._cache.get(root)
 
     async def scan(self, root: Root) -> ScanResult:
-        """Scan a folder of skills, and cache the result."""
+        """Scan a folder of skills and cache the result; after WAIT_TIME return only a problem."""
         try:
             with anyio.fail_after(WAIT_TIME):
                 result = await to_thread.run_sync(
@@ -141,7 +141,7 @@ class Library:
 
 
 class _RequestScans:
-    """The scans of one request, which scans no folder twice."""
+    """Scans of one request, each folder at most once."""
 
     def __init__(self, library: Library, *, reload: bool) -> None:
         self._library = library

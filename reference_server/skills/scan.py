@@ -1,8 +1,8 @@
-"""All skills of one folder of skills.
+"""Scan of one folder of skills.
 
-A folder with a SKILL.md is a skill, one without may hold others. The scan is bounded in entries,
-depth and time, so that no folder can hold up a listing; what could not be read is reported, and the
-rest is found all the same.
+A folder with a SKILL.md is a skill, one without may hold others. The scan is limited in entries,
+depth and time, so that no folder can block a listing; unreadable files are reported and the scan
+continues.
 """
 
 import os
@@ -16,17 +16,17 @@ from reference_server.skills.files import read_file
 from reference_server.skills.skill import SKILL_FILE, Problem, Scope, Skill, SkillError
 
 FILE_LIMIT = 128 * 1024
-"""Bytes of a SKILL.md."""
+"""Maximum bytes of a SKILL.md."""
 MAX_ENTRIES = 5000
-"""Files and folders that are looked at in one folder of skills."""
+"""Maximum files and folders examined in one folder of skills."""
 MAX_SKILLS = 500
-"""Skills of one folder of skills."""
+"""Maximum skills of one folder of skills."""
 MAX_PROBLEMS = 100
-"""Problems that are reported for one folder of skills."""
+"""Maximum problems reported for one folder of skills."""
 DEPTH = 4
-"""Folders below a folder of skills in which a skill may lie."""
+"""Maximum depth of a skill's folder below the folder of skills."""
 SCAN_TIME = 3.0
-"""Seconds that the walk through one folder of skills may take."""
+"""Maximum seconds of the scan of one folder of skills."""
 _UNDESCRIBED = (
     "has no description, so it is listed without; write one below the title, or "
     "`description: …` in a front matter"
@@ -35,14 +35,17 @@ _UNDESCRIBED = (
 
 @dataclass(slots=True)
 class ScanResult:
-    """The contents of one folder of skills."""
+    """Skills and problems of one folder of skills."""
 
     skills: list[Skill] = field(default_factory=list[Skill])
     problems: list[Problem] = field(default_factory=list[Problem])
 
 
 def scan(root: str, scope: Scope, clock: Callable[[], float] = time.monotonic) -> ScanResult:
-    """Find the skills of a folder of skills, by name of folder; a missing one has none."""
+    """Return the skills of a folder of skills, in the order of their folders' names.
+
+    A missing folder has none. Blocks. Never raises; `result.problems` has the errors.
+    """
     walk = _Walk(root, scope, clock)
     try:
         walk.enter(root, 0)
@@ -52,7 +55,7 @@ def scan(root: str, scope: Scope, clock: Callable[[], float] = time.monotonic) -
 
 
 class _ScanStopped(Exception):
-    """The walk ends here; str() says why."""
+    """A limit ends the scan; str() says which."""
 
 
 class _Walk:
@@ -66,7 +69,7 @@ class _Walk:
         self._visited: set[tuple[int, int]] = set()
 
     def enter(self, folder: str, depth: int) -> None:
-        """Find the skills in a folder. Raises _ScanStopped."""
+        """Add the skills in a folder to the result. Raises _ScanStopped."""
         self._check_bounds()
         try:
             status = os.stat(folder)
@@ -94,7 +97,7 @@ class _Walk:
                 self.enter(os.path.join(folder, name), depth + 1)
 
     def _content(self, folder: str) -> tuple[list[str], list[str]]:
-        """Return the names of all entries, and of the folders. Raises OSError, _ScanStopped."""
+        """Return names of all entries, and of folders to enter. Raises OSError, _ScanStopped."""
         names: list[str] = []
         folders: list[str] = []
         with os.scandir(folder) as entries:
@@ -108,12 +111,12 @@ class _Walk:
                     continue
                 names.append(entry.name)
                 try:
-                    # Folders whose name begins with a dot are other programs'.
+                    # Folders whose name begins with a dot belong to other programs.
                     if entry.is_dir() and not entry.name.startswith("."):
                         folders.append(entry.name)
                 except OSError as error:
                     if entry.name == SKILL_FILE:
-                        # Told when it is read.
+                        # Reported when it is read.
                         continue
                     self._add_problem(
                         entry.path, f"cannot be followed: {error.strerror}; remove it"

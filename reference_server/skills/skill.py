@@ -1,4 +1,4 @@
-"""A skill, and one that cannot be used. Values only.
+"""A skill, a problem of a file, and the error of an unusable skill.
 
 Source: session-protocol "Skill (SkillMetadata)".
 """
@@ -15,7 +15,7 @@ Scope = Literal["repo", "user", "system"]
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill; `path` is that of its SKILL.md as it was found, `real` with all links followed."""
+    """A skill; `path` is the path of its SKILL.md as found, `real` with all links followed."""
 
     name: str
     description: str
@@ -27,7 +27,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a file or folder, and what to do about it."""
+    """A problem of a file or folder; the message says what to do."""
 
     path: str
     message: str

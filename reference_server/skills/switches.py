@@ -1,7 +1,7 @@
 """Disabled skills: `[[skills.config]]` in config.toml of the home.
 
-Everything else in the file stays as its user wrote it; the file is changed by `config.editing`. The
-document does not show where it is kept; the form is the shipping server's.
+Everything else in the file stays as its user wrote it; `config.editing` changes the file. The
+specification does not show where a switch is stored; the form is the shipping server's.
 """
 
 import os
@@ -24,7 +24,7 @@ __all__ = ["Disabled", "Switches", "Unwritable", "check_skill"]
 
 
 class Disabled:
-    """The skills that are disabled, by the paths of their SKILL.md."""
+    """Disabled skills, by the paths of their SKILL.md; `problem`: why config.toml is unreadable."""
 
     def __init__(self, paths: set[str] | None = None, problem: Problem | None = None) -> None:
         self._paths = paths or set()
@@ -32,7 +32,7 @@ class Disabled:
 
     @classmethod
     def read(cls, file: Path) -> "Disabled":
-        """Read config.toml; if it cannot be read, `problem` says why."""
+        """Read config.toml. If it cannot be read, `problem` says why and no skill is disabled."""
         try:
             table = read_toml(_text(file))
         except FileNotFoundError:
@@ -47,7 +47,7 @@ class Disabled:
             path, enabled = entry.get("path"), entry.get("enabled", True)
             if isinstance(path, str) and path:
                 (paths.add if enabled is False else paths.discard)(os.path.normpath(path))
-        # A path that leads through a link is the skill's too.
+        # A path may lead to the skill through a link.
         return cls(paths | {os.path.realpath(path) for path in paths})
 
     def holds(self, skill: Skill) -> bool:
@@ -56,14 +56,14 @@ class Disabled:
 
 
 def check_skill(path: str) -> None:
-    """Raise an error unless a skill is at the path."""
+    """Raise SkillError unless the path is a usable skill's SKILL.md."""
     if os.path.basename(path) != SKILL_FILE:
         raise SkillError(f"is not the path of a {SKILL_FILE}; name that file of the skill")
     read_document(read_file(path, FILE_LIMIT)[0])
 
 
 class Switches:
-    """Changes the entries of one home."""
+    """Switches of skills in one home's config.toml."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -71,7 +71,7 @@ class Switches:
     def set(self, path: str, *, enabled: bool) -> None:
         """Write the entry that disables a skill, or remove it.
 
-        Raises SkillError where no skill is at the path (and, to enable it, no entry either),
+        Raises SkillError if there is no skill at the path (nor, when enabling, an entry),
         Unwritable, OSError. Blocks.
         """
         change_config(self._file, partial(self._change, path, enabled=enabled))
@@ -96,7 +96,7 @@ class Switches:
 
 
 def _text(file: Path) -> str:
-    """Read a config.toml. Raises SkillError, OSError."""
+    """Return the text of a config.toml. Raises SkillError, OSError."""
     try:
         return read_text(file)
     except ConfigTextError as error:
@@ -121,18 +121,18 @@ def _is_of(entry: Mapping[str, Any], path: str) -> bool:
 
 
 def _edit_text(text: str, path: str, *, enabled: bool) -> str | None:
-    """Return the text with the entry changed; None if it is written in a form that cannot be."""
+    """Return the text with the entry changed; None if its form of entries is not supported."""
     end = line_end(text)
     entry = _entry(path).replace("\n", end)
     new_text = text.replace(entry, "")
     try:
         if any(_is_of(one, path) for one in _entries(tomllib.loads(new_text))):
-            # Not as the server writes it: a user did.
+            # An entry that a user wrote in another form.
             new_text = _without(new_text, path)
         if not enabled:
             new_text += end if new_text and not new_text.endswith("\n") else ""
             new_text += entry
-        # An inline or dotted table can neither be found nor extended.
+        # An inline or dotted table cannot be edited here, so the result would be wrong.
         new_table = _without_empty(tomllib.loads(new_text))
         return new_text if new_table == _expected_table(text, path, enabled=enabled) else None
     except (ValueError, RecursionError):
@@ -140,12 +140,12 @@ def _edit_text(text: str, path: str, *, enabled: bool) -> str | None:
 
 
 def _entry(path: str) -> str:
-    """Return an entry as the server writes it: below what is there, which stays as it is."""
+    """Return an entry in the server's form, which is appended to the file."""
     return f"\n[[skills.config]]\npath = {quote(path)}\nenabled = false\n"
 
 
 def _without(text: str, path: str) -> str:
-    """Take the entries of a path out. Raises ValueError."""
+    """Return the text without the entries of a path. Raises ValueError."""
     entries = cast("dict[str, Any]", tomllib.loads(text)["skills"])["config"]
     for index in reversed(range(len(entries))):
         if isinstance(entries[index], dict) and _is_of(entries[index], path):
@@ -166,7 +166,7 @@ def _expected_table(text: str, path: str, *, enabled: bool) -> dict[str, Any]:
 
 
 def _without_empty(table: dict[str, Any]) -> dict[str, Any]:
-    """Leave out an empty `skills`, and an empty `skills.config`: they say nothing."""
+    """Return a table without an empty `skills` or `skills.config`, which have no effect."""
     skills = table.get("skills")
     if not isinstance(skills, dict):
         return table

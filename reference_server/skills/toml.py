@@ -1,4 +1,4 @@
-"""Reading TOML, with errors in the form of a skill's other problems."""
+"""Parser of TOML, with errors as of other problems of skills."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ _PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Return the tables of a text. Raises SkillError, with line and column where they are known."""
+    """Return the tables of a text. Raises SkillError, with line and column if known."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
