@@ -11,9 +11,9 @@ from harness.faults.base import Fault, NotApplied, StoredOnly, faults_by_id
 from harness.faults.changes import first
 from harness.faults.operators import cut, duplicate, edit, insert, remove, rewrite
 from harness.faults.queue import Change
-from harness.faults.selectors import answer_to, our_request
+from harness.faults.selectors import answer_to, our_frame, our_request
 from harness.faults.site import COMMAND, FILE, FaultSite
-from harness.trace.frame import Origin
+from harness.trace.frame import Kind, Origin
 from harness.trace.trace import Trace
 
 ON: Final = "dutiful"
@@ -215,6 +215,16 @@ FAULTS: Final = (
         _ask("initialize", clientInfo={}),
     ),
     _fault(
+        "requests-initialized",
+        "handshake-first",
+        "initialized is a notification: servers that have it refuse a request of that name.",
+        first(
+            our_frame(Kind.NOTIFICATION).where(lambda _, f: f.method == "initialized"),
+            rewrite(lambda message: {**message, "id": 4711}),
+            insert({"id": 4711, "error": _UNKNOWN_METHOD}),
+        ),
+    ),
+    _fault(
         "calls-what-is-not-ready",
         "remote-skills",
         "skills/remote/list is under development.",
@@ -307,6 +317,15 @@ FAULTS: Final = (
         ),
     ),
     _fault(
+        "pages-by-the-id-of-a-thread",
+        "cursor-given",
+        "The id of the last thread of a page is not its nextCursor.",
+        first(
+            our_request("thread/list").where(lambda _, f: "cursor" in f.params, "with a cursor"),
+            edit("params", "cursor", to="thr_8"),
+        ),
+    ),
+    _fault(
         "steers-by-an-id-of-its-own",
         "turn-known",
         "expectedTurnId is the id of the active turn, which the server gave.",
@@ -323,6 +342,18 @@ FAULTS: Final = (
         "turn-known",
         "turnId is the id of a turn, which the server gave.",
         first(our_request("turn/interrupt"), edit("params", "turnId", to="7")),
+    ),
+    _fault(
+        "interrupts-by-the-id-of-the-thread",
+        "turn-known",
+        "turnId is the id of a turn: the server gave this id too, but to the thread.",
+        first(our_request("turn/interrupt"), edit("params", "turnId", to="thr_1")),
+    ),
+    _fault(
+        "steers-by-the-id-of-an-item",
+        "turn-known",
+        "expectedTurnId is the id of a turn: the server gave this id too, but to a command.",
+        first(our_request("turn/steer"), edit("params", "expectedTurnId", to="call_1")),
     ),
 )
 

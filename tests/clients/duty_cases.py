@@ -204,12 +204,18 @@ CASES = [
         rule="duty.handshake-first",
         good=Talk().asks("initialize").asks("thread/list").on("c2").asks("initialize"),
         witnesses=("connection c1", "connection c2"),
-        bad=Talk().asks("thread/list").asks("initialize").asks("initialize"),
+        bad=Talk()
+        .asks("thread/list")
+        .asks("initialize")
+        .asks("initialize")
+        .asks("initialized")
+        .refuses(),
         found=(
             Found("connection c1", (0, 1), Level.INFO),
             Found("connection c1", (1, 2), Level.INFO),
+            Found("connection c1", (3, 4), Level.INFO),
         ),
-        idle=opened(),
+        idle=Talk().asks("initialized").answers({}).asks_wrongly("initialized").refuses(),
     ),
     Case(
         rule="duty.remote-skills",

@@ -1,5 +1,7 @@
 """The words, the clause and the messages of findings about clients."""
 
+from typing import Any
+
 import pytest
 
 from harness.play.client_duties.verdicts import DutyVerdict
@@ -122,3 +124,58 @@ def test_client_that_never_greets_is_told_its_first_message() -> None:
     wire.connection = "2"
     found = finding(wire.opens(), "duty.handshake-first")
     assert found.actual == 'no initialize came; method: "thread/start"'
+
+
+def test_initialized_as_a_request_is_told_by_its_id_and_its_refusal() -> None:
+    wire = Wire().asks("initialized").server({"id": 2, "error": UNKNOWN})
+    found = finding(wire, "duty.handshake-first")
+    assert (found.level, found.actual) == ("INFO", "id: 2")
+    assert found.expected == "no id: initialized is a notification"
+    assert len(found.wire) == 2
+
+
+@pytest.mark.parametrize("id_", ["thr_1", "item_1", "c_2", "hello", "inProgress"])
+@pytest.mark.parametrize("method", ["turn/interrupt", "turn/steer"])
+def test_id_of_anything_but_a_turn_is_not_known_as_a_turn(method: str, id_: str) -> None:
+    param = "turnId" if method == "turn/interrupt" else "expectedTurnId"
+    wire = (
+        Wire().opens().speaks().asked().tells("hello", items=[{"id": "item_1"}], nextCursor="c_2")
+    )
+    wire.tells("hello", turns=[{"id": "turn_2", "items": [{"id": "item_1", "text": "hello"}]}])
+    wire.asks(method, threadId="thr_1", input=[], **{param: id_})
+    assert finding(wire, "duty.turn-known").actual == f'params.{param}: "{id_}"'
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"turn": {"id": "turn_2"}},
+        {"turnId": "turn_2"},
+        {"last_turn_id": "turn_2"},
+        {"activeTurn": "turn_2"},
+        {"turnIds": ["turn_1", "turn_2"]},
+        {"thread": {"id": "thr_1", "turns": [{"id": "turn_2", "items": []}]}},
+        {"data": [{"id": "turn_2", "items": [], "status": "completed"}]},
+    ],
+    ids=str,
+)
+def test_id_that_the_server_gave_as_a_turn_in_any_member_is_known(params: dict[str, Any]) -> None:
+    wire = Wire().opens().speaks().tells("hello", **params)
+    wire.asks("turn/interrupt", threadId="thr_1", turnId="turn_2")
+    assert wire.broken() == {}
+
+
+@pytest.mark.parametrize(
+    ("page", "broken"),
+    [
+        ({"nextCursor": "thr_9"}, {}),
+        ({"next_cursor": "thr_9"}, {}),
+        ({"data": [{"id": "thr_9"}]}, {"duty.cursor-given": "SHOULD"}),
+    ],
+    ids=str,
+)
+def test_cursor_is_known_only_if_the_server_gave_it_as_a_cursor(
+    page: dict[str, Any], broken: dict[str, str]
+) -> None:
+    wire = Wire().asks("thread/list").gets(**page).asks("thread/list", cursor="thr_9")
+    assert wire.broken() == broken

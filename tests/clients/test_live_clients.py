@@ -132,6 +132,11 @@ def greets_by_half(client: LiveClient) -> None:
     client.answer(client.asks("thread/loaded/list"))
 
 
+def requests_initialized(client: LiveClient) -> None:
+    client.answer(client.asks("initialize", clientInfo={"name": "odd", "version": "1"}))
+    assert client.answer(client.asks("initialized"))["error"]["code"] == -32601
+
+
 def asks_with_null_params(client: LiveClient) -> None:
     client.greets().sends({"method": "thread/loaded/list", "id": 99, "params": None}).answer(99)
 
@@ -178,6 +183,14 @@ def steers_a_turn_of_its_own(client: LiveClient) -> None:
     decides(client, question, "cancel")
 
 
+def interrupts_by_the_id_of_the_thread(client: LiveClient) -> None:
+    thread = client.starts()
+    client.speaks(thread)
+    question = client.told(COMMAND)
+    client.answer(client.asks("turn/interrupt", threadId=thread, turnId=thread))
+    decides(client, question, "cancel")
+
+
 def makes_up_a_cursor(client: LiveClient) -> None:
     client.greets()
     client.answer(client.asks("thread/list"))
@@ -198,6 +211,7 @@ BROKEN: dict[Callable[[LiveClient], None], str] = {
     asks_before_it_greets: "duty.handshake-first",
     never_greets: "duty.handshake-first",
     greets_by_half: "duty.handshake-first",
+    requests_initialized: "duty.handshake-first",
     asks_with_null_params: "duty.message-form",
     asks_without_params: "duty.message-form",
     notifies_with_null_params: "duty.message-form",
@@ -207,6 +221,7 @@ BROKEN: dict[Callable[[LiveClient], None], str] = {
     sends_half_a_line: "duty.message-form",
     asks_twice_by_one_id: "duty.id-free",
     steers_a_turn_of_its_own: "duty.turn-known",
+    interrupts_by_the_id_of_the_thread: "duty.turn-known",
     makes_up_a_cursor: "duty.cursor-given",
     tells_the_server: "duty.right-direction",
 }

@@ -31,8 +31,9 @@ _FIRST = "initialize before anything else on this connection"
 class HandshakeFirst(Monitor):
     """Records a connection that does not begin with initialize and then initialized.
 
-    That is a message before initialize, a client that left without any, a second initialize, and a
-    message in place of initialized after the answer to initialize. The specification does not name
+    That is a message before initialize, a client that left without any, a second initialize, a
+    message in place of initialized after the answer to initialize, and an initialized that was sent
+    as a request and refused, where the others have a notification. The specification does not name
     the handshake; servers that have it reject earlier messages, and may ignore what is missing
     afterwards. Left open: whether the client waits for the answer, a server that refuses
     initialize, and the harness's own client, which may go on with a connection.
@@ -49,6 +50,15 @@ class HandshakeFirst(Monitor):
         is_accepted = frame.kind is Kind.RESPONSE
         self._awaits_initialized = is_accepted and not self._has_sent_initialized
         return None
+
+    @on_answer("initialized")
+    def on_initialized_answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if frame.kind is not Kind.ERROR or request is None or request.deliberate:
+            return None
+        subject, field = f"connection {frame.connection}", root_member(request, "id")
+        expected = "no id: initialized is a notification"
+        return [unexpected_member(subject, (request, frame), field, expected)]
 
     @on_harness_message
     def on_client_message(self, frame: Frame) -> Outcomes:

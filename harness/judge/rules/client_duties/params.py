@@ -16,7 +16,7 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.rules.messages.shapes import judge_payload, payload_of
-from harness.judge.rules.shared.earlier_texts import server_sent_before
+from harness.judge.rules.shared.earlier_texts import cursor_sent_before
 from harness.judge.rules.shared.skill_listings import LIST, WRITE
 from harness.judge.rules.shared.view_queries import request_subject
 from harness.judge.rules.shared.violations import member, wrong
@@ -143,11 +143,11 @@ class SkillPaths(Monitor):
     side=Side.CLIENT,
 )
 class CursorGiven(Monitor):
-    """Judges that the cursor of a thread/list is in an earlier message of the server.
+    """Judges that the server had sent the cursor of a thread/list as a cursor.
 
-    A cursor is opaque: a client that invents or changes one asks for a page that does not exist.
-    SHOULD, since it may come from a session outside the trace: judged only if this connection got a
-    page before. Left open: whether it is still valid.
+    A cursor is opaque: a client that invents or changes one, or sends the id of a thread instead,
+    asks for a page that does not exist. SHOULD, since it may come from a session outside the trace:
+    judged only if this connection got a page before. Left open: whether it is still valid.
     """
 
     def begin(self) -> None:
@@ -164,6 +164,6 @@ class CursorGiven(Monitor):
         if frame.deliberate or not cursor or not self._has_page:
             return None
         subject, field = request_subject(frame), member(frame, "cursor")
-        if server_sent_before(self.trace, frame, cursor):
+        if cursor_sent_before(self.trace, frame, cursor):
             return [Witness(subject, (frame,))]
         return [wrong(subject, (frame,), field, "the nextCursor of an earlier reply")]

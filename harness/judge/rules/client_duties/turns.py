@@ -3,7 +3,7 @@
 
 from harness.judge.base import Monitor, Outcomes, Side, Witness, on, on_answer, on_sent, rule
 from harness.judge.rules.shared.approval_queries import DISRUPTING
-from harness.judge.rules.shared.earlier_texts import server_sent_before
+from harness.judge.rules.shared.earlier_texts import turn_sent_before
 from harness.judge.rules.shared.view_queries import request_subject
 from harness.judge.rules.shared.violations import member, root_member, unexpected_member, wrong
 from harness.judge.verdict import Level
@@ -21,12 +21,12 @@ _TURN_PARAMS = {"turn/steer": "expectedTurnId", "turn/interrupt": "turnId"}
     side=Side.CLIENT,
 )
 class TurnKnown(Monitor):
-    """Judges that the server had written the id of the turn that is to be steered or interrupted.
+    """Judges that the server had written that id as a turn's before the client sent it.
 
-    Turn ids come from the server: a client that invents one, or sends another id instead, is always
-    refused. SHOULD, since a client may know a turn from a session outside the trace: judged only if
-    the server has reported a turn to this connection. Left open: a turn that is over, whose end may
-    be on its way to the client, and one of another thread.
+    Turn ids come from the server: a client that invents one, or sends the id of a thread or an item
+    instead, is always refused. SHOULD, since a client may know a turn from a session outside the
+    trace: judged only if the server has reported a turn to this connection. Left open: a turn that
+    is over, whose end may be on its way to the client, and one of another thread.
     """
 
     def begin(self) -> None:
@@ -53,7 +53,7 @@ class TurnKnown(Monitor):
         ):
             return None
         subject = request_subject(frame)
-        if turn and server_sent_before(self.trace, frame, turn):
+        if turn and turn_sent_before(self.trace, frame, turn):
             return [Witness(subject, (frame,))]
         return [wrong(subject, (frame,), member(frame, name), "a turn that the server reported")]
 
