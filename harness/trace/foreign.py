@@ -28,6 +28,7 @@ from harness.trace.trace import End, Header, Trace
 TARGET = "a recording"
 _DIRECTIONS = {"C>S": Direction.TO_TARGET, "S>C": Direction.FROM_TARGET}
 _NOTE = "##"
+_FIRST_METHOD = "initialize"
 # The marks of the model's side that a recording can have.
 _MODEL_MARKS = (ModelCall.kind, ModelEnd.kind)
 # The recorder's note that the server closed its output; another process follows.
@@ -92,8 +93,23 @@ def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) ->
             raise TraceFormatError(
                 f"{name}:{number}: not a line of a recording: {reason}"
             ) from error
-    reader.trace.end = End.CLOSED
-    return reader.trace
+    trace = reader.trace
+    trace.end = End.CLOSED
+    if late := _late_beginning(trace):
+        trace.damage.insert(0, late)
+        trace.begins_late = True
+    return trace
+
+
+def _late_beginning(trace: Trace) -> str:
+    """Return what a recording lacks of its beginning, "" if it begins with the client's first."""
+    sent = (frame for frame in trace.frames if not frame.from_target)
+    first = next(sent, None)
+    if not trace.frames or (first is not None and first.method == _FIRST_METHOD):
+        return ""
+    if first is None:
+        return "no message of the client (C>S) is in it: the server is judged without its requests"
+    return "it does not begin with initialize: what was sent before is not known"
 
 
 def guess_names(lines: Iterable[str], candidates: Iterable[Names]) -> Names:

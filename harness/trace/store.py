@@ -18,7 +18,7 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
 
 # Several tasks write one trace, so the times of neighbouring lines may be slightly out of order.
 CLOCK_TOLERANCE_SECONDS = 0.1
-MAX_NUMBERS_LISTED = 5
+MAX_GAPS_LISTED = 5
 
 # Returns the classifier of a surface's lines, by its name; raises `ValueError` if unknown.
 ClassifyOf = Callable[[str], Classify]
@@ -222,6 +222,7 @@ class _Reader:
         numbers, trace = self._numbers, self.recorder.trace
         if all(first < second for first, second in pairwise(numbers)):
             trace.damage.extend(_missing_messages(numbers, [mark.after for mark in trace.marks]))
+            trace.begins_late = bool(numbers) and numbers[0] > 0
             positions = [bisect_right(numbers, mark.after) - 1 for mark in trace.marks]
         else:
             trace.damage.append("the numbers of its messages are not in order: was it edited?")
@@ -234,21 +235,29 @@ def _move_mark(mark: Mark[MarkBody], after: int) -> Mark[MarkBody]:
 
 
 def _missing_messages(numbers: list[int], marks: list[int]) -> Iterator[str]:
-    """Yield one text about missing frame numbers, nothing if there are none.
+    """Yield one text about missing messages, nothing if there are none.
 
-    `marks` are the numbers of the frames before the marks, which may be higher than all `numbers`.
+    It names the messages around each gap by their numbers in the trace, which has no gaps. `marks`
+    are the numbers of the frames before the marks, which may be higher than all `numbers`.
     """
     count = max([*numbers, *marks], default=-1) + 1
-    number_missing = count - len(numbers)
-    if number_missing <= 0:
+    around = enumerate(pairwise([-1, *numbers, count]))
+    gaps = [(seq, after - before - 1) for seq, (before, after) in around if after > before + 1]
+    if not gaps:
         return
-    # A file may name any number, so the gaps are never listed whole.
-    gaps = (range(before + 1, after) for before, after in pairwise([-1, *numbers, count]))
-    first = islice(chain.from_iterable(gaps), MAX_NUMBERS_LISTED)
-    names = ", ".join(f"#{number}" for number in first)
-    more = number_missing - MAX_NUMBERS_LISTED
-    verb = "are" if number_missing > 1 else "is"
-    yield f"{names}{f' and {more} more' if more > 0 else ''} {verb} missing: was the file edited?"
+    places = [
+        f"{missing} {_gap_place(seq, len(numbers))}" for seq, missing in gaps[:MAX_GAPS_LISTED]
+    ]
+    if left := gaps[MAX_GAPS_LISTED:]:
+        places.append(f"{sum(missing for _, missing in left)} elsewhere")
+    yield f"messages are missing: {', '.join(places)}; was the file edited?"
+
+
+def _gap_place(seq: int, count: int) -> str:
+    """Return where messages are missing before the message `seq` of `count`."""
+    if seq == 0:
+        return "before the first"
+    return f"after #{seq - 1}, the last" if seq == count else f"between #{seq - 1} and #{seq}"
 
 
 def time_goes_back(line: int, seconds: float) -> str:

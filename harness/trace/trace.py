@@ -82,6 +82,7 @@ class Trace:
 
     `lines` has the line of each frame in the trace's file, `damage` a description of each part
     that is missing or out of order in that file; both are empty for a live recording.
+    `begins_late` says that the beginning of the first connection is missing.
     """
 
     header: Header = field(default_factory=Header)
@@ -90,6 +91,7 @@ class Trace:
     end: End = End.CLOSED
     lines: list[int] = field(default_factory=list[int])
     damage: list[str] = field(default_factory=list[str])
+    begins_late: bool = False
 
     def before(self, first: Frame, second: Frame) -> bool | None:
         """Return whether `first` came before `second`; None if the order is not known.

@@ -114,6 +114,19 @@ def test_known_deviations_of_a_profile_are_marked_with_their_reason() -> None:
     assert "MUST" not in said.out
 
 
+def test_deviation_of_other_scenarios_does_not_hide_a_finding(tmp_path: Path) -> None:
+    path = str(REAL / "patch_decline.jsonl")
+    said = call("harness", "check", path, "--target", "codex-0.107", "--json", f"{tmp_path}/c.json")
+    assert said.status == 1
+    assert re.search(r"^  MUST   item\.completed-once: ", said.out, re.M)
+    assert re.search(r"^         perhaps  known in approvals/\S+, .*: a declined", said.out, re.M)
+    [result] = json.loads((tmp_path / "c.json").read_text("utf-8"))["files"]
+    of_rule = {one["rule"]: one for one in result["findings"]}
+    assert "a declined patch" in of_rule["item.completed-once"]["perhapsKnown"]
+    assert of_rule["thread.id-shape"]["verdict"] == "KNOWN"
+    assert of_rule["thread.id-shape"]["known"]
+
+
 def test_a_finding_uses_the_names_that_the_server_writes(tmp_path: Path) -> None:
     text = GOOD.with_name("failed.jsonl").read_text("utf-8")
     path = tmp_path / "renamed.jsonl"

@@ -15,11 +15,13 @@ from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, check
 from harness.client.target.profile import Deviation, Profile, builtin_names, load_profile
 from harness.client.target.run_folders import find_kept_file
 from harness.judge.verdict import Row
-from harness.report.results.baseline import reason_of
+from harness.report.results.baseline import entry_of, reason_of
 from harness.trace.store import TraceFormatError
 
 STATUS_BROKEN: Final = 1
 STATUS_UNUSABLE: Final = 2
+# Globs of scenarios named where a deviation is known.
+MAX_SCENARIOS_NAMED: Final = 3
 
 
 class Sides(StrEnum):
@@ -89,12 +91,13 @@ def _judge_file(
     server_names = [load_profile(name).names for name in builtin_names()]
     settle = profile.bounds.settle if profile else SETTLE_SECONDS
     if side is not Sides.CLIENT:
-        marked = _known_reasons(profile.deviations if profile else ())
+        entries = profile.deviations if profile else ()
         yield check_trace(
             path,
             names,
             known_names=server_names,
-            known_reason=marked,
+            known_reason=_known_reasons(entries),
+            possible_reason=_possible_reasons(entries),
             settle=settle,
             settled=settled,
         )
@@ -107,14 +110,20 @@ def _say_nothing(_line: str) -> None:
 
 
 def _known_reasons(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
-    """Return a function giving the reason why `entries` accept a row, "" if they do not.
+    """Return a function giving the reason why `entries` accept a row, "" if they do not."""
+    return lambda row, scenario: reason_of(row, scenario, entries)
 
-    In a recording, entries hold for any scenario.
-    """
+
+def _possible_reasons(entries: Sequence[Deviation]) -> Callable[[Row], str]:
+    """Return a function giving the reason of an entry about other scenarios, "" if none has one."""
     anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
 
-    def reason(row: Row, scenario: str) -> str:
-        return reason_of(row, scenario, entries if scenario else anywhere)
+    def reason(row: Row) -> str:
+        entry = entry_of(row, "", anywhere)
+        if entry is None:
+            return ""
+        scenarios = {one.scenario for one in entries if one.reason == entry.reason}
+        return f"in {', '.join(sorted(scenarios)[:MAX_SCENARIOS_NAMED])}: {entry.reason}"
 
     return reason
 

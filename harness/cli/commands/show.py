@@ -281,15 +281,12 @@ def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]
     A trace that no rule judges has none.
     """
     deviations = profile.deviations if profile else ()
-    anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in deviations]
     try:
         check = check_trace(
             path,
             profile.names if profile else None,
             known_names=[load_profile(name).names for name in builtin_names()],
-            known_reason=lambda row, scenario: reason_of(
-                row, scenario, deviations if scenario else anywhere
-            ),
+            known_reason=lambda row, scenario: reason_of(row, scenario, deviations),
         )
     except TraceFormatError:
         return load_any(path, load_book().paths_of, classify_of=classify_of), []

@@ -41,8 +41,9 @@ class TraceCheck:
     """The judgement of one stored trace.
 
     `suspected_rows` are messages that seem to be missing but cannot be judged; `names` are the
-    renames used to read the file; `known_reason` returns why a row is KNOWN. With `strict` a broken
-    SHOULD makes it red too.
+    renames used to read the file; `known_reason` returns why a row is KNOWN, `possible_reason` why
+    a row of the same rule is KNOWN in other scenarios. With `strict` a broken SHOULD makes it red
+    too.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class TraceCheck:
     names: Mapping[str, str]
     suspected_rows: list[Row] = field(default_factory=list[Row])
     known_reason: Callable[[Row], str] = lambda _: ""
+    possible_reason: Callable[[Row], str] = lambda _: ""
     strict: bool = False
     has_no_target: bool = False
 
@@ -116,10 +118,17 @@ class TraceCheck:
             "missingMessages": str(self.decision.treatment),
             "damage": self.trace.damage,
             "findings": [
-                *(row_json(row, self.trace) for row in found),
+                *(self._finding_json(row) for row in found),
                 *({**row_json(row, self.trace), "suspected": True} for row in self.suspected_rows),
             ],
         }
+
+    def _finding_json(self, row: Row) -> dict[str, Any]:
+        finding = row_json(row, self.trace)
+        if row.verdict is Verdict.KNOWN:
+            return {**finding, "known": self.known_reason(row)}
+        possible_reason = self.possible_reason(row) if row.verdict is Verdict.FAIL else ""
+        return {**finding, "perhapsKnown": possible_reason} if possible_reason else finding
 
     def _cause(self, cause: Cause, words: ServerErrors, word: str) -> Iterator[str]:
         first = cause.first
@@ -131,6 +140,8 @@ class TraceCheck:
             yield f"         server   {textwrap.shorten(output, 240, placeholder=' …')!r}"
         if first.verdict is Verdict.KNOWN:
             yield f"         known    {self.known_reason(first)}"
+        elif possible_reason := self.possible_reason(first):
+            yield f"         perhaps  known {possible_reason}"
         places = [replace(place, path=self._wire_text(place.path)) for place in first.places]
         for line in proof_lines(
             self.trace, first.frames, places, limit=160, context=0, max_lines=MAX_LINES
@@ -205,6 +216,7 @@ def check_trace(
     *,
     known_names: Sequence[Mapping[str, str]] = (),
     known_reason: Callable[[Row, str], str] = lambda _row, _scenario: "",
+    possible_reason: Callable[[Row], str] = lambda _row: "",
     settle: float = SETTLE_SECONDS,
     settled: bool = False,
     rules: Iterable[type[Monitor]] | None = None,
@@ -213,8 +225,9 @@ def check_trace(
 
     A third-party recording has no header: its renames are guessed among `known_names`. Its client
     is not the harness, so rules about the harness's own messages do not apply. `known_reason`
-    returns why a violation in a scenario ("" in a recording) is known, "" if it is not. `settle`
-    and `settled` are those of `decide`. Without `rules`, all rules of the surface judge it. Raises
+    returns why a violation in a scenario ("" in a recording) is known, "" if it is not;
+    `possible_reason` why one of the same rule is known elsewhere. `settle` and `settled` are those
+    of `decide_treatment`. Without `rules`, all rules of the surface judge it. Raises
     `TraceFormatError` if there are none, since "nothing found" would read as "nothing wrong".
     """
     book = load_book()
@@ -252,7 +265,15 @@ def check_trace(
         ]
     rows = [known_or_not(row) for row in rows]
     return TraceCheck(
-        path, trace, rows, decision, read_with, suspected, reason, has_no_target=names is None
+        path,
+        trace,
+        rows,
+        decision,
+        read_with,
+        suspected,
+        reason,
+        possible_reason,
+        has_no_target=names is None,
     )
 
 

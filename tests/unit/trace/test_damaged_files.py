@@ -1,6 +1,7 @@
 """Trace files that lost lines, were cut off or edited: the rest is read, the loss reported."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,8 @@ TALK = (
 ROWS = [json.loads(line) for line in lines(TALK)]
 FRAMES = [number for number, row in enumerate(ROWS) if "frame" in row]
 FOREIGN: list[dict[str, Any]] = [
-    {"t": 0.5, "dir": "C>S", "msg": {"method": "model/list", "id": 1}},
-    {"t": 0.6, "dir": "S>C", "msg": {"id": 1, "result": {"data": [], "nextCursor": None}}},
+    {"t": 0.5, "dir": "C>S", "msg": {"method": "initialize", "id": 1}},
+    {"t": 0.6, "dir": "S>C", "msg": {"id": 1, "result": {"userAgent": "agent/1"}}},
 ]
 
 
@@ -56,7 +57,11 @@ def test_file_without_one_message_names_it_and_is_judged(removed: int, tmp_path:
     path = written(tmp_path, ROWS[:removed] + ROWS[removed + 1 :])
     trace = check_trace(path).trace
     check_client(path)
-    assert trace.damage == [f"#{ROWS[removed]['frame']} is missing: was the file edited?"]
+    seq, count = ROWS[removed]["frame"], len(trace.frames)
+    place = f"between #{seq - 1} and #{seq}" if seq < count else f"after #{seq - 1}, the last"
+    place = place if seq else "before the first"
+    assert trace.damage == [f"messages are missing: 1 {place}; was the file edited?"]
+    assert trace.begins_late is (seq == 0)
     assert [mark.after for mark in trace.marks] == [len(trace.frames) - 1] * 2
 
 
@@ -64,7 +69,7 @@ def test_marks_stay_between_the_messages_that_are_left() -> None:
     talk = Talk("t").start_thread().mark(ClientLeft("c1")).start_turn().trace(End.CLOSED)
     rows = [json.loads(line) for line in lines(talk)]
     trace = read_rows(rows[:1] + rows[3:])
-    assert trace.damage == ["#0, #1 are missing: was the file edited?"]
+    assert trace.damage == ["messages are missing: 2 before the first; was the file edited?"]
     assert trace.marks[0].after == talk.marks[0].after - 2
 
 
@@ -107,5 +112,33 @@ def test_clock_that_goes_back_is_reported_with_its_line(tmp_path: Path) -> None:
 def test_number_beyond_all_messages_costs_no_memory(where: str) -> None:
     rows = [row | {where: 10**15} if where in row else row for row in [*ROWS[:2], *ROWS[-3:]]]
     [words] = read_rows(rows).damage
-    assert words.startswith("#")
-    assert "more are missing" in words
+    assert re.search(r"^messages are missing: 10{15} (before|after) ", words)
+
+
+LATE: list[dict[str, Any]] = [
+    {"t": 0.1, "dir": "S>C", "msg": {"id": 6, "result": {}}},
+    {"t": 0.2, "dir": "C>S", "msg": {"id": 8, "method": "thread/list", "params": {}}},
+    {"t": 0.3, "dir": "S>C", "msg": {"id": 8, "result": {"data": [], "nextCursor": None}}},
+    {"t": 0.4, "dir": "S>C", "msg": {"id": 7, "result": {}}},
+    {"t": 0.5, "dir": "S>C", "msg": {"id": 9, "result": {}}},
+]
+
+
+def unknown_ids(rows: Sequence[Any], folder: Path) -> list[str]:
+    violations = check_trace(written(folder, rows)).violations
+    return [row.subject for row in violations if row.rule == "response.known-id"]
+
+
+def test_answers_to_requests_before_the_beginning_are_left_open(tmp_path: Path) -> None:
+    path = written(tmp_path, LATE)
+    [words] = load_any(path, nowhere).damage
+    assert words == "it does not begin with initialize: what was sent before is not known"
+    assert unknown_ids(LATE, tmp_path) == ["answer id 9"]
+    assert unknown_ids([*FOREIGN, *LATE[3:]], tmp_path) == ["answer id 7", "answer id 9"]
+
+
+def test_recording_of_the_server_alone_says_so_and_accuses_no_answer(tmp_path: Path) -> None:
+    rows = [row for row in LATE if row["dir"] == "S>C"]
+    [words] = load_any(written(tmp_path, rows), nowhere).damage
+    assert words.startswith("no message of the client (C>S) is in it")
+    assert unknown_ids(rows, tmp_path) == []

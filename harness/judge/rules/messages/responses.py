@@ -46,15 +46,19 @@ class KnownId(Monitor):
     The id keeps its type: 1 and "1" differ ("Message forms" rule 1). Left open: errors with a null
     id (the only way to answer a line whose id cannot be read); and, once the harness has sent
     something malformed on purpose, errors with any id, results with an id that occurred in it, and
-    results with any id if it was bytes that make a message only together.
+    results with any id if it was bytes that make a message only together. In a trace that begins
+    late, also an id that is not a number above the first one seen: its request may be missing.
     """
 
     def begin(self) -> None:
         self._raw_sent = False
         self._raw_ids: list[object] = []
+        self._first_id: object = None
 
     @on_harness_message
     def on_client_message(self, frame: Frame) -> Outcomes:
+        if self._first_id is None and frame.kind is Kind.REQUEST:
+            self._first_id = frame.id
         if frame.deliberate:
             self._raw_sent = True
             self._raw_ids.append(obj(frame.json).get("id", MISSING))
@@ -67,6 +71,8 @@ class KnownId(Monitor):
             return [Witness(request_subject(request), (request, frame))]
         if frame.kind is Kind.ERROR and (frame.id is None or self._raw_sent):
             return None
+        if self.trace.begins_late and not self._is_after_the_first(frame):
+            return None
         if MISSING in self._raw_ids or any(_echoes(frame.id, raw) for raw in self._raw_ids):
             return None
         return [
@@ -77,6 +83,14 @@ class KnownId(Monitor):
                 f"the id of a request that was sent on this connection{self._sent_ids(frame)}",
             )
         ]
+
+    def _is_after_the_first(self, answer: Frame) -> bool:
+        """Return whether an answer's id is above that of the first request in the trace.
+
+        Clients count up, so a request before the beginning of the trace has a lower id.
+        """
+        first, late = self._first_id, answer.id
+        return isinstance(first, int) and isinstance(late, int) and late > first
 
     def _sent_ids(self, frame: Frame) -> str:
         """Return a description of the ids sent before a frame, with their types."""
