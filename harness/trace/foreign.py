@@ -28,7 +28,6 @@ from harness.trace.trace import End, Header, Trace
 TARGET = "a recording"
 _DIRECTIONS = {"C>S": Direction.TO_TARGET, "S>C": Direction.FROM_TARGET}
 _NOTE = "##"
-_FIRST_METHOD = "initialize"
 # The marks of the model's side that a recording can have.
 _MODEL_MARKS = (ModelCall.kind, ModelEnd.kind)
 # The recorder's note that the server closed its output; another process follows.
@@ -102,14 +101,14 @@ def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) ->
 
 
 def _late_beginning(trace: Trace) -> str:
-    """Return what a recording lacks of its beginning, "" if it begins with the client's first."""
-    sent = (frame for frame in trace.frames if not frame.from_target)
-    first = next(sent, None)
-    if not trace.frames or (first is not None and first.method == _FIRST_METHOD):
-        return ""
-    if first is None:
+    """Return what a recording lacks of its beginning, "" if its client initialized."""
+    sent = [frame for frame in trace.frames if not frame.from_target]
+    if trace.frames and not sent:
         return "no message of the client (C>S) is in it: the server is judged without its requests"
-    return "it does not begin with initialize: what was sent before is not known"
+    first = [frame for frame in sent if frame.connection == sent[0].connection]
+    if any(frame.method == "initialize" for frame in first) or not sent:
+        return ""
+    return "there is no initialize in it: what was sent before its beginning is not known"
 
 
 def guess_names(lines: Iterable[str], candidates: Iterable[Names]) -> Names:

@@ -1,5 +1,6 @@
 """`harness scenario from-trace`: turn a recorded or played session into a scenario."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -28,6 +29,8 @@ from harness.trace.trace import Trace
 
 # Rules named in `covers`; those of these families characterise the session best, in this order.
 MAX_RULES_COVERED: Final = 4
+# Broken rules named in the note about them.
+MAX_RULES_NAMED: Final = 5
 _TELLING_FAMILIES: Final = (
     "approval",
     "steer",
@@ -65,10 +68,13 @@ def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
             f"the surfaces {SESSION} and {EXEC}. What was played here is "
             f"{played or 'not said'}: begin with that scenario"
         )
+    rows = judged_rows(trace)
+    broken = broken_note(trace, rows)
     scenario = scenario_of(
         trace,
         title=title or title_of(trace),
-        covers=covered_rules(trace),
+        covers=covered_rules(trace, rows),
+        first_notes=[broken] if broken else [],
         lexicon=protocol_lexicon(),
         program=_program(trace) if surface == EXEC else None,
         origin=path.name + (f" ({read.damage})" if read.damage else ""),
@@ -100,26 +106,32 @@ def read_trace(path: Path) -> ReadTrace:
     return ReadTrace(trace, "; ".join(trace.damage))
 
 
-def covered_rules(trace: Trace) -> list[str]:
-    """Return the rules that the scenario covers: broken ones, then the most characteristic."""
-    book = load_book()
+def judged_rows(trace: Trace) -> list[Row]:
+    """Return the judgements of all rules of the trace's surface, MUST rules alone."""
     rules = [rule for rule in all_rules().values() if rule.surface == trace.header.surface]
-    rows = feed_trace(book, trace, rules=rules).finish(trace.end)
-    deviations = load_profile(trace.header.profile).deviations if trace.header.profile else ()
-    known_rules = {deviation.rule for deviation in deviations}
-    broken = {
-        row.rule
+    rows = feed_trace(load_book(), trace, rules=rules).finish(trace.end)
+    return [row for row in rows if row.level is Level.MUST]
+
+
+def broken_rows(trace: Trace, rows: Sequence[Row]) -> list[Row]:
+    """Return the violations of the server that the trace's profile does not know."""
+    known_rules = _known_rules(trace)
+    return [
+        row
         for row in rows
         if row.verdict is Verdict.FAIL
-        and row.level is Level.MUST
         and row.rule not in known_rules
         and not row.rule.startswith("harness.")
-    }
+    ]
+
+
+def covered_rules(trace: Trace, rows: Sequence[Row]) -> list[str]:
+    """Return the rules that the scenario covers: broken ones, then the most characteristic."""
+    broken = {row.rule for row in broken_rows(trace, rows)}
+    known_rules = _known_rules(trace)
     moments = _Moments(trace)
     passed = {
-        row.rule
-        for row in rows
-        if row.verdict is Verdict.PASS and row.level is Level.MUST and moments.is_repeatable(row)
+        row.rule for row in rows if row.verdict is Verdict.PASS and moments.is_repeatable(row)
     }
     telling = [
         rule
@@ -128,6 +140,34 @@ def covered_rules(trace: Trace) -> list[str]:
         if rule.split(".")[0] == family
     ]
     return [*sorted(broken), *telling][:MAX_RULES_COVERED]
+
+
+def _known_rules(trace: Trace) -> set[str]:
+    """Return the rules of which the trace's profile has a known deviation."""
+    deviations = load_profile(trace.header.profile).deviations if trace.header.profile else ()
+    return {deviation.rule for deviation in deviations}
+
+
+def broken_note(trace: Trace, rows: Sequence[Row]) -> str:
+    """Return a note on the rules that the recorded server broke, "" if it broke none.
+
+    What the scenario expects is taken from the trace, its mistakes too.
+    """
+    places: dict[str, str] = {}
+    for row in broken_rows(trace, rows):
+        last = max(row.frames, default=-1)
+        line = trace.line_of(last)
+        place = f"line {line}" if line else f"#{last}"
+        places.setdefault(row.rule, f"{row.rule} ({place})" if last >= 0 else row.rule)
+    if not places:
+        return ""
+    named = list(places.values())
+    more = len(named) - MAX_RULES_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"the recorded server broke {', '.join(named[:MAX_RULES_NAMED])}{rest}: expectations "
+        "below are as recorded, so correct those that repeat the mistake"
+    )
 
 
 def _program(trace: Trace) -> ExecProgram:

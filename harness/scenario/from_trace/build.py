@@ -53,14 +53,15 @@ def scenario_of(
     lexicon: Lexicon,
     origin: str,
     program: ExecProgram | None = None,
+    first_notes: Sequence[str] = (),
 ) -> ScenarioFromTrace:
     """Return a scenario that repeats what the client and the model of a trace did.
 
     `covers` are the ids of rules, `origin` names the trace in the file; `program` has the command
-    line of the traced `agent exec`, None for a session. Raises `UsageError` if the trace has no
-    message of a client, or one that a scenario cannot express.
+    line of the traced `agent exec`, None for a session; `first_notes` precede the notes. Raises
+    `UsageError` if the trace has no message of a client, or one that a scenario cannot express.
     """
-    notes: dict[str, None] = {}
+    notes: dict[str, None] = dict.fromkeys(first_notes)
     head = TraceHead(trace)
     story = Story(trace) if program is None else ExecStory(trace, program)
     # If the trace's head has the model's script, only the result files are inferred.

@@ -50,12 +50,13 @@ class ConnectionNames:
         """Note that the server ended: the next connection needs a restart."""
         self._needs_restart = True
 
-    def note_end(self, connection: str) -> bool:
-        """Note that the client ended a connection; return whether it was open."""
-        if connection not in self._names or connection in self._closed:
-            return False
+    def is_open(self, connection: str) -> bool:
+        """Return whether the client opened a connection and has not ended it."""
+        return connection in self._names and connection not in self._closed
+
+    def note_end(self, connection: str) -> None:
+        """Note that the client ended a connection."""
         self._closed.add(connection)
-        return True
 
     def add_disconnect(self, connection: str) -> None:
         """Add the step by which the client ends a connection."""

@@ -12,6 +12,7 @@ from harness.play.lexicon import protocol_lexicon
 from harness.scenario.from_trace.item_parts import hunks_of
 from harness.scenario.loader import load_text
 from harness.scenario.model import Scenario
+from harness.trace.marks import Closed
 from harness.trace.store import save
 from tests.rules.traces import THREAD, TURN, Talk
 
@@ -165,6 +166,28 @@ def test_steer_before_a_retry_may_be_heard_by_it_or_by_a_later_call(
         assert "model_calls" not in made["expect"]
     else:
         assert made["expect"] == {"turns": {"u": "completed"}, "model_calls": [2, 3]}
+
+
+def test_a_turn_that_ended_is_waited_for_before_its_client_leaves(tmp_path: Path) -> None:
+    talk = Talk().start_thread().start_turn()
+    talk.tells("turn/completed", threadId=THREAD, turn={"id": TURN, "status": "completed"})
+    talk.mark(Closed("c1"))
+    talk.on("c2").sends({"method": "initialize", "id": 90, "params": {}})
+    save(talk.trace(), tmp_path / "t.jsonl")
+    kinds = [next(iter(step)) for step in plain(tmp_path / "t.jsonl")["client"]]
+    assert kinds[-3:] == ["wait", "disconnect", "restart"]
+
+
+def test_rules_that_the_recorded_server_broke_are_noted_with_their_lines(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in ACCEPTED.read_text("utf-8").splitlines()]
+    doubled = next(n for n, row in enumerate(rows) if row["msg"].get("method") == "item/completed")
+    rows.insert(doubled + 1, rows[doubled])
+    path = tmp_path / "twice.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    written = from_trace(path)
+    assert written.notes[0].startswith("the recorded server broke ")
+    assert f"item.completed-once (line {doubled + 2})" in written.notes[0]
+    assert "the recorded server broke" in written.text
 
 
 def test_ids_have_names_where_the_client_says_them_again() -> None:

@@ -132,7 +132,7 @@ def unknown_ids(rows: Sequence[Any], folder: Path) -> list[str]:
 def test_answers_to_requests_before_the_beginning_are_left_open(tmp_path: Path) -> None:
     path = written(tmp_path, LATE)
     [words] = load_any(path, nowhere).damage
-    assert words == "it does not begin with initialize: what was sent before is not known"
+    assert words == "there is no initialize in it: what was sent before its beginning is not known"
     assert unknown_ids(LATE, tmp_path) == ["answer id 9"]
     assert unknown_ids([*FOREIGN, *LATE[3:]], tmp_path) == ["answer id 7", "answer id 9"]
 
