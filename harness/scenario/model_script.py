@@ -23,6 +23,8 @@ _IGNORED_PARTS = {
     "workspace": "its files",
     "config": "its config",
     "mcp": "its MCP servers",
+    "faults": "its faults",
+    "expect": "its expectations",
 }
 
 
@@ -98,7 +100,7 @@ def _script_of_model_file(path: Path) -> ModelScript | None:
 
 
 def _script_of_scenario(path: Path) -> ModelScript:
-    loaded = load(path)
+    loaded = load(path, clientless=True)
     scenario = loaded.scenario
     keys = scenario.model_fields_set
     return ModelScript(

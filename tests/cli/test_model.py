@@ -66,10 +66,10 @@ class Model:
 
 
 @contextmanager
-def model(folder: Path, text: str, *words: str) -> Generator[Model]:
-    (folder / "s.yaml").write_text(text)
+def model(folder: Path, text: str, *words: str, name: str = "s.yaml") -> Generator[Model]:
+    (folder / name).write_text(text)
     process = subprocess.Popen(
-        [COMMANDS / "harness", "model", "s.yaml", *words],
+        [COMMANDS / "harness", "model", name, *words],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -228,6 +228,33 @@ def test_threads_get_their_scripts_in_order(tmp_path: Path) -> None:
     assert status == 1
     assert "unexpected: step 1 of the thread b was not used (s.yaml:1)" in lines
     with model(tmp_path, text) as served:
+        assert '"delta":"A"' in served.ask("one")
+        assert '"delta":"B"' in served.ask("two")
+        assert served.ended()[0] == 0
+
+
+CLIENTLESS = """
+title: For a client of yours
+settings: {approvalPolicy: untrusted}
+model: [{reply: [{message: "Done."}]}]
+expect: {turns: {a: completed}}
+"""
+
+
+@pytest.mark.parametrize("name", ["my.scenario.yaml", "s.yaml"])
+def test_model_of_a_scenario_without_a_client_is_played(tmp_path: Path, name: str) -> None:
+    with model(tmp_path, CLIENTLESS, name=name) as served:
+        assert served.until("not played") == (
+            "not played, since this is the model alone: its settings, its expectations "
+            "(harness scenario show)"
+        )
+        assert '"delta":"Done."' in served.ask("hi")
+        assert served.ended()[0] == 0
+
+
+def test_threads_of_a_scenario_without_a_client_get_their_scripts(tmp_path: Path) -> None:
+    text = "title: x\nmodel: {a: [{reply: [{message: A}]}], b: [{reply: [{message: B}]}]}\n"
+    with model(tmp_path, text + "expect: {}", name="my.scenario.yaml") as served:
         assert '"delta":"A"' in served.ask("one")
         assert '"delta":"B"' in served.ask("two")
         assert served.ended()[0] == 0

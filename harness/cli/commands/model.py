@@ -144,7 +144,7 @@ def _greet(service: ModelService, options: ModelOptions, script: ModelScript, sa
         say(f"  export {name}={value}")
     if script.ignored_parts:
         parts = ", ".join(script.ignored_parts)
-        say(f"not set up, since this is the model alone: {parts} (harness scenario show)")
+        say(f"not played, since this is the model alone: {parts} (harness scenario show)")
     if options.host in _ALL_INTERFACES:
         say("every machine that reaches this one can call it")
     gates = sorted(
