@@ -1,7 +1,7 @@
-"""One turn per process: what `agent exec` is beside the command line.
+"""`agent exec`: one turn per process.
 
-`options` reads the words, `prompt` finds the prompt, `run_config` makes the configuration of the
-run, `run` plays the turn on the same engine as the app server, `follower` takes its notifications,
-`events` and `items` put them in the words of the SDK, `output` and `human` write them. Source:
+`options` parses the arguments, `prompt` reads the prompt, `run_config` makes the configuration,
+`run` runs the turn on the same engine as the app server, `follower` receives its notifications,
+`events` and `items` convert them to the SDK's events, `output` and `human` write these. Source:
 mcp-cli-and-sdk "Events", "SDK thread items"; docs/exec.md.
 """

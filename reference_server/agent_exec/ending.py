@@ -1,6 +1,6 @@
-"""The end of a run: its exit status, and what interrupted it.
+"""End of a run: exit status and interruption.
 
-Source: the exit statuses of commands are not shown in the document; docs/exec.md has this table.
+The specification shows no exit statuses of commands; docs/exec.md has the table of these.
 """
 
 import errno
@@ -16,12 +16,12 @@ COMPLETED = 0
 FAILED = 1
 """The turn failed or could not begin: a bad setting, no prompt, no repository, unknown thread."""
 WRONG_USAGE = 2
-"""The command line is wrong; nothing was done and no event sent."""
+"""The command line is wrong; nothing was done and no event was sent."""
 NOT_READ = 128 + signal.SIGPIPE
-"""The reader of the output is gone."""
+"""The reader of the output has closed it."""
 
 _NO_READER = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
-"""EIO: the terminal was closed."""
+"""Errors of an output without a reader; EIO of a closed terminal."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -38,7 +38,7 @@ class WrongUsage(NotBegun):
 
 
 class Interruption:
-    """The reason why the run must stop, if any; the first signal counts."""
+    """Request to stop the run, by a signal, of which the first counts, or by closed output."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -47,13 +47,13 @@ class Interruption:
         self.stop_requested = anyio.Event()
 
     def stop_by_signal(self, number: int) -> None:
-        """Stop because of a signal."""
+        """Request a stop because of a signal."""
         if self.number is None:
             self.number = number
         self.stop_requested.set()
 
     def stop_by_closed_output(self, cause: BaseException | None = None) -> None:
-        """Stop because the output is closed or cannot be written; `cause` is the error."""
+        """Request a stop because the output is closed or unwritable; `cause` is the error."""
         self.output_gone = True
         if isinstance(cause, OSError) and cause.errno not in _NO_READER:
             self._output_failed = True
@@ -61,7 +61,7 @@ class Interruption:
         self.stop_requested.set()
 
     def reason(self) -> str:
-        """Say what interrupted the turn."""
+        """Return the message that the turn was interrupted, with the name of the signal, if any."""
         if self.number is None:
             return "the turn was interrupted"
         return f"the turn was interrupted by {signal.Signals(self.number).name}"
@@ -76,9 +76,9 @@ class Interruption:
 
 
 def end_at_once_on_signals() -> None:
-    """Let signals end the process, without a word, as long as nothing was done.
+    """Let signals end the process silently, until the run sets other handlers.
 
-    A signal that the parent process ignores (nohup) stays ignored.
+    A signal that is ignored from the start (nohup) stays ignored.
     """
 
     def end(number: int, _frame: object) -> None:
@@ -89,5 +89,5 @@ def end_at_once_on_signals() -> None:
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Return the signals that stop a run, but for those that are ignored."""
+    """Return the signals that stop a run, without those that this process ignores."""
     return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

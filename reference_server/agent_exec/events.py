@@ -1,9 +1,9 @@
-"""The events of one turn, made from the notifications of its thread.
+"""SDK events of one turn, made from the notifications of its thread.
 
-Not shown there, so our choices: usage is that of this turn; a failure after which the turn goes on
-is an error item, since the text calls the event `error` fatal; a failed turn has an `error` event
-before its `turn.failed`, as with the shipping program; a plan is one todo_list item, which is
-completed as the turn ends.
+Not shown in the specification, so our choices: usage is that of this turn; a failure after which
+the turn continues is an error item, since the specification calls the event `error` fatal; a failed
+turn has an `error` event before its `turn.failed`, as with the shipping program; a plan is one
+todo_list item, which is completed when the turn ends.
 """
 
 from collections.abc import Callable
@@ -24,26 +24,26 @@ USAGE = {
     "cachedInputTokens": "cached_input_tokens",
     "outputTokens": "output_tokens",
 }
-"""The protocol's counts -> the SDK's."""
+"""The SDK's token counts by the protocol's."""
 
 
 def thread_started(thread_id: str) -> Fields:
-    """Return the first event, of a new thread or of one that goes on."""
+    """Return the first event of a run, for a new or a resumed thread."""
     return {"type": "thread.started", "thread_id": thread_id}
 
 
 def fatal(message: str) -> Fields:
-    """Return the event of a fatal error; the last one unless a turn failed."""
+    """Return the event of a fatal error; it is the last event unless a turn failed."""
     return {"type": "error", "message": message}
 
 
 def turn_failed(message: str) -> list[Fields]:
-    """Return the last events of a turn that did not reach its end."""
+    """Return the last events of a failed turn."""
     return [fatal(message), {"type": "turn.failed", "error": {"message": message}}]
 
 
 class TurnEvents:
-    """Makes the events of one turn. `interrupt_reason` says why it was, if it was."""
+    """Converter of one turn's notifications; `interrupt_reason` returns why it was interrupted."""
 
     def __init__(self, view: View, interrupt_reason: Callable[[], str]) -> None:
         self._view = view
@@ -54,10 +54,10 @@ class TurnEvents:
         self._usage = dict.fromkeys(USAGE.values(), 0)
         self.has_begun = False
         self.final_status: str | None = None
-        """The turn's status at its end."""
+        """The turn's status at its end; None before."""
 
     def events_of(self, method: str, params: Fields) -> list[Fields]:
-        """Return the events of one notification."""
+        """Return the events of one notification, perhaps none."""
         match method:
             case "turn/started":
                 self.has_begun = True
@@ -113,14 +113,14 @@ class TurnEvents:
             case "failed":
                 events += turn_failed(_words(turn.get("error") or {}))
             case _:
-                # No turn.failed: the public SDKs would report it in place of the abort by which
-                # they sent the signal. A fatal error they pass over.
+                # Not turn.failed: the public SDKs would report it instead of the abort for which
+                # they sent the signal. They ignore a fatal error.
                 events.append(fatal(self._interrupt_reason()))
         return events
 
 
 def _words(error: Fields) -> str:
-    """Return a TurnError as one text."""
+    """Return message and details of a TurnError as one text."""
     details = error.get("additionalDetails")
     message = str(error.get("message") or "the turn failed")
     return f"{message}: {details}" if details else message

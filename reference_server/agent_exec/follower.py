@@ -1,6 +1,6 @@
 """The only subscriber of the thread, in place of an app server's connection.
 
-There is no user to ask, so every approval is declined.
+There is no user, so every approval request is declined.
 """
 
 import json
@@ -27,14 +27,14 @@ _IGNORED_PREFIXES = tuple(
         "fileChange/outputDelta",
     )
 )
-"""Beginnings of deltas, which are ignored: items are reported when they are complete."""
+"""Beginnings of delta notifications, which are ignored: items are reported when complete."""
 
 
 class Follower:
-    """A transport (`transport.base`) that hands each notification to `take`.
+    """A transport (`transport.base`) that passes each notification to `take`.
 
-    `take` is given the method and the params; while it waits, the turn goes at its pace. `answer`
-    is given the id of a request and the answer to it.
+    `take` gets method and params; while it waits, so does the turn. `answer` gets the id of a
+    server request and the answer to it.
     """
 
     def __init__(self, take: Take, answer: Answer) -> None:
@@ -43,15 +43,15 @@ class Follower:
         self.amount_read = 0
 
     async def receive(self) -> list[Incoming]:
-        """Return nothing: the run sends its requests to the engine itself."""
+        """Return no messages: the run calls the engine directly."""
         return []
 
     async def wait_for_end(self) -> None:
-        """Never leave."""
+        """Wait for ever: this subscriber does not leave."""
         await anyio.sleep_forever()
 
     async def send(self, messages: list[bytes]) -> None:
-        """Take messages in their order."""
+        """Handle messages in order, deltas excepted."""
         for message in messages:
             if not message.startswith(_IGNORED_PREFIXES):
                 await self._read(cast("Fields", json.loads(message)))

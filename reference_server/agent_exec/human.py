@@ -1,7 +1,7 @@
-"""The form for people: progress on standard error, the final message on standard output.
+"""Output for people: progress on standard error, the final message on standard output.
 
-Output of the model or a command may hold control characters, which are escaped on a terminal. Rich
-is imported here, so this module is imported only for this form.
+Output of the model or a command may hold control characters, which are escaped. This module imports
+Rich, so it is imported only for this output.
 """
 
 import io
@@ -18,15 +18,15 @@ from reference_server.terminal_escapes import escape_controls
 Fields = dict[str, Any]
 
 OUTPUT_LINES_SHOWN = 10
-"""Lines of a command's output that are shown, its last ones."""
+"""Maximum lines shown of a command's output, its last ones."""
 MAX_LINE_CHARACTERS = 1000
-"""Characters of a shown line of output."""
+"""Maximum characters of a shown line of output."""
 _MARKS = {"add": "A", "delete": "D", "update": "M"}
 _ENDS = {"completed": "green", "failed": "red", "declined": "yellow"}
 
 
 def colors_wanted(when: str) -> bool:
-    """Return whether standard error is shown in colors; `when` is the value of --color."""
+    """Return whether standard error gets colors; `when` is the value of --color."""
     if when == "auto":
         dumb = os.environ.get("TERM") in ("dumb", "unknown") or "NO_COLOR" in os.environ
         return os.isatty(2) and not dumb
@@ -34,7 +34,7 @@ def colors_wanted(when: str) -> bool:
 
 
 class Human:
-    """A sink for people. `terminal`: standard output is one, where no control character may go."""
+    """Sink for people. `terminal`: standard output is one, so the final message is escaped."""
 
     def __init__(
         self, output: Stream, errors: Stream, folder: str, *, colors: bool, terminal: bool
@@ -68,7 +68,7 @@ class Human:
             await self._errors.write(text.encode("utf-8", "backslashreplace"))
 
     async def finish(self) -> None:
-        """Write the final message. Raises PeerGone."""
+        """Write the final message if the turn completed. Raises PeerGone."""
         if self._completed and self._message:
             message = escape_controls(self._message) if self._terminal else self._message
             end = "" if message.endswith("\n") else "\n"
@@ -104,7 +104,7 @@ class Human:
     def _show_item(self, kind: str, item: Fields) -> None:
         completed = kind == "item.completed"
         if item["type"] == "todo_list" and completed:
-            # It comes as the turn ends, and says nothing new.
+            # It comes at the end of the turn, without changes.
             return
         self._say_commentary()
         match item["type"]:

@@ -1,7 +1,7 @@
 """Files of the command line: images and the schema of the final message.
 
-Only regular files are opened: a pipe would wait for a writer, a device may never end. Raises
-NotBegun with one line.
+Only regular files are opened: a pipe would wait for a writer, a device may never end. Mistakes
+raise NotBegun with one line.
 """
 
 import json
@@ -18,13 +18,14 @@ from reference_server.safe_files import open_checked
 
 Fields = dict[str, Any]
 _SIGNATURE_BYTES = 16
-"""Bytes that show the kind of an image."""
+"""Bytes that show the media type of an image."""
 
 
 def check_images(paths: Sequence[str], folder: str) -> tuple[str, ...]:
-    """Return the images as absolute paths.
+    """Return the images as absolute paths, after checking type, sizes and number.
 
-    A relative one starts at the current folder; if nothing is there, at the thread's `folder`.
+    A relative path starts at the current folder, or at the thread's `folder` if only that has it.
+    Raises NotBegun.
     """
     if len(paths) > MAX_IMAGES:
         raise NotBegun(f"agent exec: --image: at most {MAX_IMAGES} images can be sent")
@@ -41,13 +42,16 @@ def check_images(paths: Sequence[str], folder: str) -> tuple[str, ...]:
 
 
 def _find(path: str, folder: str) -> str:
-    """Return an absolute path: below the current folder if it leads to something, else `folder`."""
+    """Return an absolute path: in the current folder, or in `folder` if it exists only there."""
     own, below = os.path.abspath(path), os.path.join(folder, path)
     return below if os.path.lexists(below) and not os.path.lexists(own) else own
 
 
 def load_schema(path: str | None) -> Fields | None:
-    """Return the JSON Schema of a file; whether it is a valid one is checked later."""
+    """Return the JSON object in a file, None without a path; the schema is checked later.
+
+    Raises NotBegun.
+    """
     if path is None:
         return None
     option = f"--output-schema {path}"
@@ -69,7 +73,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 def _read(path: str, option: str, head_size: int, limit: int) -> tuple[int, bytes]:
-    """Return the size of a file and its first bytes."""
+    """Return the size of a file and its first bytes. Raises NotBegun; `option` is for messages."""
 
     def check(_real: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):

@@ -1,8 +1,8 @@
-"""Protocol items in the words of the SDK.
+"""Conversion of protocol items to SDK items.
 
-Both vocabularies have the same ids, so an item can be found in the thread again. Source:
-mcp-cli-and-sdk "SDK thread items"; fields that it lacks (`id`, the status words, `null` for what is
-not known yet) are the shipping program's. Items that the SDK has no word for are not shown.
+Both have the same ids, so an item can be found in the thread. Source: mcp-cli-and-sdk "SDK thread
+items"; fields that it lacks (`id`, the status values, `null` for unknown values) are the shipping
+program's. Items of types that the SDK lacks are not reported.
 """
 
 import os
@@ -18,32 +18,32 @@ _STATUS = {
     "failed": "failed",
     "declined": "declined",
 }
-"""The protocol's word -> the SDK's."""
+"""The SDK's status by the protocol's."""
 ITEMS_WITH_START = frozenset({"commandExecution", "fileChange", "mcpToolCall", "webSearch"})
-"""Items that are reported when they start, too. Others are reported once, when complete."""
+"""Types of items that are reported at their start too; others only when complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The form of items. Paths start at `cwd`; `raw_reasoning`: with raw blocks of reasoning."""
+    """Options of the conversion. Paths start at `cwd`; `raw_reasoning`: include raw blocks."""
 
     cwd: str
     raw_reasoning: bool = False
 
 
 def sdk_item(item: Fields, view: View) -> Fields | None:
-    """Return an item as the SDK has it; None for one that it does not have."""
+    """Return the SDK's form of an item; None if it has none or the item is empty."""
     shape = _SHAPES.get(str(item.get("type")))
     return None if shape is None else shape(item, view)
 
 
 def error_item(item_id: str, message: str) -> Fields:
-    """Return the item of something that went wrong without ending the turn."""
+    """Return the item of an error that does not end the turn."""
     return {"id": item_id, "type": "error", "message": message}
 
 
 def todo_list(item_id: str, plan: list[Fields]) -> Fields:
-    """Return the item of a plan; a step in progress is one that is not completed."""
+    """Return the item of a plan; steps in progress count as not completed."""
     return {
         "id": item_id,
         "type": "todo_list",
@@ -55,7 +55,7 @@ def todo_list(item_id: str, plan: list[Fields]) -> Fields:
 
 
 def _message(item: Fields, _view: View) -> Fields | None:
-    # Without a text all of it was a plan, which is an item of its own.
+    # Without a text the whole message was a plan, which is a separate item.
     text: str = item.get("text", "")
     return {"id": item["id"], "type": "agent_message", "text": text} if text else None
 
@@ -89,7 +89,7 @@ def _file_change(item: Fields, view: View) -> Fields:
 
 
 def _changes(change: Fields, view: View) -> list[Fields]:
-    """Return the paths that a change touches: a file that is moved has two."""
+    """Return the SDK's changes for one change: two for a moved file."""
     kind = cast("Fields", change["kind"])
     path = os.path.join(view.cwd, change["path"])
     new_path: str | None = kind.get("move_path")
@@ -125,7 +125,7 @@ def _web_search(item: Fields, _view: View) -> Fields:
 
 _SHAPES: dict[str, Callable[[Fields, View], Fields | None]] = {
     "agentMessage": _message,
-    # The SDK has no word for a proposed plan, which is often the whole answer of the agent.
+    # The SDK has no proposed plan, which is often the agent's whole answer, so it is a message.
     "plan": _message,
     "reasoning": _reasoning,
     "commandExecution": _command,

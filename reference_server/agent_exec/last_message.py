@@ -1,7 +1,7 @@
-"""`--output-last-message FILE`: the final message, in a file of its own.
+"""`--output-last-message FILE`: a file with the final message.
 
-The model may write in the folder of that file too. So the folder is opened before the turn, and
-anything with the file's name is replaced afterwards, not followed: a link that the model has put
+The model may be able to write in the folder of that file. So the folder is opened before the turn,
+and anything with the file's name is replaced afterwards, not followed: a link that the model made
 there has no effect. A device or a pipe is opened before the turn.
 """
 
@@ -19,7 +19,7 @@ Fields = dict[str, Any]
 
 
 class MessageFile:
-    """The place of the file, held open from before the turn. Raises NotBegun."""
+    """Place of the file, opened before the turn. Raises NotBegun if that fails."""
 
     def __init__(self, path: str) -> None:
         self._shown = path
@@ -37,7 +37,7 @@ class MessageFile:
             ) from None
 
     def _inspect(self, path: str) -> None:
-        # Not its real path: a pipe of this process (/dev/stderr) has none that can be opened.
+        # Not the real path: that of a pipe of this process (/dev/stderr) cannot be opened.
         with contextlib.suppress(FileNotFoundError):
             mode = os.stat(path).st_mode
             if stat.S_ISDIR(mode):
@@ -45,12 +45,12 @@ class MessageFile:
             if stat.S_ISREG(mode):
                 self._mode = stat.S_IMODE(mode) & 0o777
             else:
-                # A pipe without a reader is refused here, and not waited for.
+                # Opening a pipe without a reader fails at once instead of waiting.
                 self._device = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
                 os.set_blocking(self._device, True)
 
     def write(self, text: str) -> None:
-        """Put the text there. Blocks. Raises OSError."""
+        """Write the text to the device, or replace the file by it. Blocks. Raises OSError."""
         data = text.encode("utf-8", "backslashreplace")
         if self._device is not None:
             _write(self._device, data)
@@ -74,7 +74,7 @@ class MessageFile:
 
 
 class LastMessageSink:
-    """A sink that writes the last message into a file as the run ends; "" if there was none."""
+    """A sink that also writes the last message to a file at the end, "" if there is none."""
 
     def __init__(self, sink: Sink, file: MessageFile) -> None:
         self._sink = sink

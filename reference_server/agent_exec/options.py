@@ -1,7 +1,7 @@
 """The command line of `agent exec`.
 
-Nothing is looked up: a wrong word ends the command with status 2 and one line. The order of the SDK
-is read as well as any other: options before and after `resume ID`.
+Only the syntax is checked: a mistake ends the command with status 2 and one line. Options may stand
+before and after `resume ID`, as the SDK orders them.
 """
 
 import argparse
@@ -27,7 +27,7 @@ COLORS = ("auto", "always", "never")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The command line. `prompt` is None, or "-", where it comes from standard input."""
+    """Parsed command line. `prompt` is None or "-" if it comes from standard input."""
 
     prompt: str | None = None
     resume: str | None = None
@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Read the words after `exec`. Raises WrongUsage, and SystemExit after `--help`."""
+    """Parse the arguments after `exec`. Raises WrongUsage, and SystemExit after `--help`."""
     words, verbatim = _split_at_dashes(arguments)
     parser = _parser()
     parsed = parser.parse_intermixed_args(words)
@@ -63,7 +63,7 @@ def parse(arguments: Sequence[str]) -> Options:
     if parsed.ephemeral and resumed:
         raise WrongUsage("agent exec: --ephemeral is for a new thread; the one resumed is on disk")
     if parsed.last and parsed.experimental_json:
-        # A program that passes on the id of a thread must not be led to another one by this word.
+        # A program passes a thread's id as an argument; an "id" `--last` must not select another.
         raise WrongUsage("agent exec: --last is no id of a thread; --experimental-json needs one")
     return Options(
         prompt=prompt,
@@ -86,7 +86,7 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide the words at the first `--`, behind which nothing is an option."""
+    """Return the arguments before the first `--` and those after it, which are no options."""
     words = list(arguments)
     if "--" not in words:
         return words, []
@@ -97,7 +97,7 @@ def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def _split_positional(
     positional: list[str], verbatim: list[str], *, resumed: bool, last: bool
 ) -> tuple[str | None, str | None]:
-    """Return the id of a thread that goes on, and the prompt. Raises WrongUsage."""
+    """Return the id of the thread to resume, or None, and the prompt. Raises WrongUsage."""
     if last and not resumed:
         raise WrongUsage("agent exec: --last belongs to resume: agent exec resume --last")
     rest = [*positional, *verbatim]

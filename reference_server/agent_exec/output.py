@@ -1,4 +1,4 @@
-"""Standard output: claimed for the events, and written without holding up anything else."""
+"""Standard output: reserved for the events, and written in a worker thread."""
 
 import asyncio
 import json
@@ -15,8 +15,8 @@ from reference_server.terminal_escapes import escape_controls
 from reference_server.transport.base import PeerGone
 
 Fields = dict[str, Any]
-# JSON has these in strings as they are. But some end a line for readers that know more ends of
-# lines than JSON Lines has, as splitlines of Python does, and some act on a terminal.
+# JSON allows these characters unescaped in strings. But some end a line for other readers, such as
+# Python's splitlines, and some act on a terminal.
 _UNLIKE_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
@@ -24,7 +24,7 @@ class Sink(Protocol):
     """The destination of a run's events."""
 
     async def tell(self, events: list[Fields]) -> None:
-        """Write events, in order. Raises PeerGone where nobody reads any more."""
+        """Write events, in order. Raises PeerGone if the output cannot be written."""
         ...
 
     async def finish(self) -> None:
@@ -33,10 +33,10 @@ class Sink(Protocol):
 
 
 class Stream:
-    """A descriptor that is written to in a worker thread, so that a slow reader blocks only that.
+    """A descriptor, written in a worker thread, so that a slow reader blocks only that.
 
     It is not made non-blocking, since other programs may write to the same pipe. With
-    `may_be_unread`, a reader may leave.
+    `may_be_unread` errors of writing are ignored.
     """
 
     def __init__(self, descriptor: int, *, may_be_unread: bool = False) -> None:
@@ -44,7 +44,7 @@ class Stream:
         self._may_be_unread = may_be_unread
 
     async def write(self, data: bytes) -> None:
-        """Write all of it. Raises PeerGone."""
+        """Write all data. Raises PeerGone, unless `may_be_unread`."""
         await to_thread.run_sync(self._write, data, abandon_on_cancel=True)
 
     def _write(self, data: bytes) -> None:
@@ -58,16 +58,16 @@ class Stream:
 
     @contextmanager
     def watch_reader(self, on_gone: Callable[[], None]) -> Generator[None]:
-        """Call `on_gone` if the reader leaves within the block, even if nothing is written then.
+        """Call `on_gone` if the reader closes the output during the block, even without a write.
 
-        That is known of pipes and sockets, where the system can tell it; runs on the event loop.
+        Works for pipes and sockets, on systems with epoll; on the event loop.
         """
         if not hasattr(select, "epoll"):
             yield
             return
         with select.epoll() as hangups:
             try:
-                # Nothing is asked for: an error, and here that is a reader that left, always comes.
+                # No event is requested: an error, here a closed reader, is always reported.
                 hangups.register(self._descriptor, 0)
             except OSError:
                 yield
@@ -86,21 +86,21 @@ class Stream:
 
 
 def claim_output() -> Stream:
-    """Claim standard output, and point descriptor 1 at standard error for everything else."""
+    """Return standard output, and make descriptor 1 standard error for everything else."""
     output = os.dup(1)
     os.dup2(2, 1)
     return Stream(output)
 
 
 def standard_error() -> Stream:
-    """Return standard error, which need not be read."""
+    """Return standard error, whose reader may leave."""
     return Stream(2, may_be_unread=True)
 
 
 def failure_of(event: Fields) -> str:
-    """Return the line that reports a failure to people, "" for any other event.
+    """Return the line about an `error` event for standard error, "" for any other event.
 
-    A failed turn is reported by the `error` event before it.
+    A failed turn has an `error` event before `turn.failed`.
     """
     if event["type"] != "error":
         return ""
@@ -108,9 +108,9 @@ def failure_of(event: Fields) -> str:
 
 
 class JsonLines:
-    """Each event is a line of JSON, and nothing else is written to `stream`.
+    """Sink that writes each event as a line of JSON to `stream`.
 
-    A failure is also written to `errors`, since an SDK shows that with the exit status.
+    A failure is also written to `errors`, which an SDK shows with the exit status.
     """
 
     def __init__(self, stream: Stream, errors: Stream) -> None:
@@ -124,12 +124,12 @@ class JsonLines:
         await self._stream.write(b"".join(_line(event) for event in events))
 
     async def finish(self) -> None:
-        """Write nothing: the last event was the end."""
+        """Write nothing: the last event ends the output."""
 
 
 def _line(event: Fields) -> bytes:
     text = json.dumps(event, separators=(",", ":"), ensure_ascii=False)
-    # As escapes they mean the same, to every reader.
+    # The escapes mean the same to every JSON parser.
     text = _UNLIKE_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     try:
         return text.encode() + b"\n"

@@ -1,6 +1,6 @@
-"""The source of the prompt: the argument, or standard input.
+"""Reading of the prompt, from the argument or standard input.
 
-Its writer never sees a broken pipe: input that is not needed is read too, within bounds.
+Input that is not needed is read too, within limits, so that its writer gets no broken pipe.
 """
 
 import os
@@ -11,16 +11,19 @@ import time
 from reference_server.agent_exec.ending import NotBegun
 
 PROMPT_LIMIT = 8 << 20
-"""Bytes of the longest prompt; the app server takes a line of 10 MiB."""
+"""Maximum bytes of a prompt; a line of the app server has at most 10 MiB."""
 _SILENCE_SECONDS = 0.5
-"""Seconds without a byte after which a writer that does not close is waited for no longer."""
+"""Seconds without a byte after which draining ends."""
 _DRAIN_SECONDS = 5.0
-"""Seconds of draining altogether."""
+"""Maximum seconds of draining."""
 _PIECE = 1 << 16
 
 
 def prompt_of(argument: str | None) -> str:
-    """Return the prompt, "" for none. Blocks until standard input ends. Raises NotBegun."""
+    """Return the prompt, "" for none. Blocks until standard input ends, if that is the source.
+
+    Raises NotBegun if the prompt is unreadable, too long or not UTF-8.
+    """
     if argument is None or argument == "-":
         return _decode(_read_input(), "standard input")
     try:
@@ -63,7 +66,7 @@ def _too_long(source: str) -> NotBegun:
 
 
 def drain_input() -> None:
-    """Read the rest of standard input, so that its writer sees no broken pipe."""
+    """Read the rest of standard input, a pipe or socket, so that its writer gets no broken pipe."""
     try:
         mode = os.fstat(0).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):

@@ -1,7 +1,7 @@
-"""One turn, from its thread to its last event, on the engine of the app server.
+"""Run of one turn, from its thread to its last event, on the engine of the app server.
 
-A failure before the thread is there raises `NotBegun`, and nothing was told; afterwards there is a
-last event, `turn.failed` or `error`, whatever happens.
+A failure before the thread is open raises `NotBegun`, without an event; a later one ends with a
+last event, `turn.failed` or `error`.
 """
 
 import logging
@@ -40,17 +40,17 @@ _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 
 SOURCE = "exec"
-"""The kind of client that threads of this command were made for."""
+"""Source of threads of this command."""
 FAREWELL_SECONDS = 2.0
 """Seconds to write the end of an interrupted turn to a slow reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The work of a run. `cwd` and `images` are absolute; `resume` is the id of a thread.
+    """Input of a run. `cwd` and `images` are absolute; `resume` is the id of a thread.
 
-    `last`: the newest thread of `cwd` goes on. `config` holds what the command line says too;
-    `named_settings`: the settings that it names there, which a resumed thread takes over.
+    `last`: resume the newest thread of `cwd`. `config` includes the settings of the command line;
+    `named_settings`: their keys; in a resumed thread they override the thread's own.
     """
 
     config: Config
@@ -78,7 +78,7 @@ async def run_job(
     model_transport: "MakeTransport | None" = None,
     on_begin: Callable[[], None] = lambda: None,
 ) -> int:
-    """Play the turn and give the exit status. Raises NotBegun.
+    """Run the turn and return the exit status. Raises NotBegun if it cannot begin.
 
     `on_begin` is called once the first event is written.
     """
@@ -89,7 +89,7 @@ async def run_job(
     if (stop_status := interruption.status()) is not None:
         return stop_status
     if run.not_begun:
-        # Raised here: it would leave the block above wrapped in a group.
+        # Raised outside the task group above, which would wrap it in an exception group.
         raise NotBegun(f"agent exec: {run.not_begun}")
     return status
 
@@ -118,10 +118,10 @@ class _Run:
         self._turn: ActiveTurn | None = None
         self._ended = anyio.Event()
         self.not_begun = ""
-        """Reason why the run did not begin, empty if it did."""
+        """Reason why the run did not begin, "" if it did."""
 
     async def play(self) -> int:
-        """Play the turn and return the exit status. Never raises."""
+        """Run the turn and return the exit status; `not_begun` is set if it could not begin."""
         status = FAILED
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_interruption)
@@ -153,7 +153,7 @@ class _Run:
         return FAILED
 
     async def _open(self) -> tuple[LoadedThread, OutputSchema | None] | None:
-        """Return the thread and the schema; None if the run ends before they are ready."""
+        """Return the thread and the schema; None, with `not_begun` or a stop, if that fails."""
         with self._opening:
             try:
                 schema = await self._schema()
@@ -175,7 +175,7 @@ class _Run:
             raise NotBegun(f"--output-schema {self._job.schema_file}: {error}") from None
 
     async def _thread(self) -> LoadedThread:
-        """Start a thread, or load the one that goes on. Raises NotBegun, Refusal, OSError."""
+        """Start a thread, or load the one to resume. Raises NotBegun, Refusal, OSError."""
         threads, job = self._services.threads, self._job
         thread_id = await self._newest_thread_id() if job.last else job.resume
         if thread_id is None:
@@ -187,12 +187,12 @@ class _Run:
         settings = resumed_settings(thread.settings, job.config, job.named_settings, job.cwd)
         await self._check_images(settings)
         thread.settings = settings
-        # Tools that a client brought are not here: their calls could not be answered.
+        # The client that provided tools is not connected, so their calls could not be answered.
         thread.client_tools = []
         return thread
 
     async def _check_images(self, settings: ThreadSettings) -> None:
-        """Raise NotBegun for an image that the model could not be sent, as for one not there."""
+        """Raise NotBegun for an image that cannot be sent to the model."""
         if not self._job.images:
             return
         from reference_server.engine.images import ImageBudget, ImageError
@@ -214,7 +214,7 @@ class _Run:
         return threads[0].summary.id
 
     async def _run_turn(self, thread: LoadedThread, schema: OutputSchema | None) -> int:
-        """Play the turn and return the exit status. Raises Refusal, OSError."""
+        """Run the turn and return the exit status. Raises Refusal, OSError."""
         if self._interruption.stop_requested.is_set():
             raise invalid_request(self._interruption.reason())
         params = TurnStartParams(thread_id=thread.id, input=self._job.input())
@@ -234,7 +234,7 @@ class _Run:
         return FAILED
 
     async def _finish(self) -> bool:
-        """Write the end of the output; False if a file could not be written."""
+        """Write the end of the output; return False if the message file could not be written."""
         try:
             await self._sink.finish()
         except PeerGone as gone:

@@ -1,10 +1,10 @@
-"""The configuration of a run: config.toml, the environment, and the command line over both.
+"""Configuration of a run: config.toml, the environment, and the command line, which overrides both.
 
 Mistakes raise NotBegun or ConfigError, each with one line. Paths of the command line that lead
-through a symbolic link in the agent's folder are rejected: the link came with the repository, or a
-command of an earlier run made it. Followed, it could overwrite a file of the user or a git hook
-with the last message, send a file that commands cannot read to the model as a schema, or make
-another folder writable.
+through a symbolic link in the agent's folder are rejected: the link may be part of the repository,
+or a command of an earlier run made it. If followed, the last message could overwrite a file of the
+user or a git hook, a file that commands cannot read could be sent to the model as a schema, or
+another folder could become writable.
 """
 
 import os
@@ -25,9 +25,10 @@ from reference_server.settings import MAX_ROOTS, ThreadSettings, sandbox_policy
 
 
 class LinkGuard:
-    """Judges paths of the command line by the links on their way. All raise NotBegun.
+    """Checks of the links in paths of the command line. All methods raise NotBegun.
 
-    `folders`: where the agent works and may write, absolute; the repository around one counts too.
+    `folders`: the absolute folders that the agent may write; the repositories around them are
+    untrusted too.
     """
 
     def __init__(self, folders: Iterable[str]) -> None:
@@ -35,22 +36,22 @@ class LinkGuard:
         self._repositories = [_repository_of(one) for one in self._written]
 
     def check_read(self, path: str, option: str) -> None:
-        """Refuse a file to read that such a link leads to from elsewhere."""
+        """Raise NotBegun if a link in a repository leads to a file to read outside of it."""
         _check(path, option, self._repositories, leads=self._repositories)
 
     def check_root(self, path: str, option: str) -> None:
-        """Refuse a writable folder that such a link leads to from elsewhere."""
+        """Raise NotBegun if a link in these folders leads to a writable folder outside of them."""
         _check(path, option, self._written, leads=self._written)
         _check(path, option, self._repositories, leads=self._repositories)
 
     def check_written(self, path: str, option: str) -> None:
-        """Refuse a file to write that such a link leads to: it may be in `.git`."""
+        """Raise NotBegun if a link in a repository leads to a file to write, as in `.git`."""
         _check(path, option, self._repositories, leads=())
 
 
 def _check(path: str, option: str, places: Sequence[str], *, leads: Sequence[str]) -> None:
-    """Refuse a path with a link in one of these places, unless it leads to one of those."""
-    # Not made normal: the way through a link and back by `..` leads elsewhere.
+    """Raise NotBegun for a path with a link in `places`, unless its target is inside `leads`."""
+    # Not normalized: `link/..` is the parent of the link's target.
     real, links = follow(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
     if any(is_inside(real, place) for place in leads):
         return
@@ -63,9 +64,9 @@ def _check(path: str, option: str, places: Sequence[str], *, leads: Sequence[str
 
 
 def _repository_of(folder: str) -> str:
-    """Return the repository around a folder; the folder itself without one, or if it is a home.
+    """Return the repository around a folder; the folder itself without one below the user's home.
 
-    A link that leads to a file of the home must not count as staying in the repository.
+    A repository around the home does not count: a link to any file of the home would stay in it.
     """
     home = os.path.realpath(os.path.expanduser("~"))
     for parent in (folder, *map(str, Path(folder).parents)):
@@ -77,16 +78,16 @@ def _repository_of(folder: str) -> str:
 
 
 SDK_KEY = "CODEX_API_KEY"
-"""The variable in which the shipping SDK passes its option `apiKey` on."""
+"""Variable in which the shipping SDK passes its option `apiKey`."""
 DEFAULTS = Config(approval_policy="never")
-"""Nobody can be asked, so nothing is asked about unless a setting says so."""
+"""Default settings; without a user, commands run in the sandbox without approval requests."""
 WORKSPACE = "sandbox_workspace_write"
 
 
 def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment under the names of this program.
+    """Return the environment with the SDK's variable of the key under this program's name.
 
-    The SDK's key counts more than PROVIDER_API_KEY, which may only be inherited.
+    The SDK's key takes precedence over PROVIDER_API_KEY, which may only be inherited.
     """
     result = dict(environment)
     if key := result.pop(SDK_KEY, ""):
@@ -95,7 +96,7 @@ def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def config_of(options: Options, home: Home, warn: Callable[[str], None]) -> Config:
-    """Read the configuration, and lay the options over it. Raises ConfigError, NotBegun."""
+    """Return the configuration, overridden by the options. Raises ConfigError, NotBegun."""
     environment = environment_of(os.environ)
     config = load_config(
         home.config_file, environment, warn, overrides=options.config, defaults=DEFAULTS
@@ -122,7 +123,7 @@ def _check_added_folder(path: str) -> str:
 
 
 def named_settings(options: Options) -> frozenset[str]:
-    """Return the settings that the command line names, by their keys at the top of config.toml."""
+    """Return the top-level keys of config.toml that options of the command line set."""
     keys = {one.partition("=")[0].split(".")[0].strip(" \t\"'") for one in options.config}
     if options.model is not None:
         keys.add("model")
@@ -162,7 +163,7 @@ def _resumed_sandbox(
 
 
 def folder_of(options: Options) -> str:
-    """Find the working directory of the thread, an absolute path. Raises NotBegun."""
+    """Return the absolute working directory. Raises NotBegun, also if it is in no repository."""
     try:
         folder = os.path.abspath(options.cd or "")
     except OSError as error:
@@ -180,7 +181,7 @@ def folder_of(options: Options) -> str:
 
 
 def check_links(options: Options, config: Config, folder: str) -> None:
-    """Refuse paths of the command line that untrusted links redirect. Raises NotBegun."""
+    """Raise NotBegun if an untrusted link redirects a path of the command line."""
     added = {os.path.abspath(path) for path in options.add_dirs}
     guard = LinkGuard([folder, *(path for path in config.writable_roots if path not in added)])
     for path in options.add_dirs:
@@ -195,7 +196,7 @@ def check_links(options: Options, config: Config, folder: str) -> None:
 def _check_folder(folder: str, source: str) -> None:
     try:
         folder.encode()
-        # The dot asks whether it can be entered too.
+        # The dot also checks that the folder can be entered.
         os.stat(os.path.join(folder, "."))
     except UnicodeEncodeError:
         name = folder.encode("utf-8", "backslashreplace").decode()

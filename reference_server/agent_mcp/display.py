@@ -1,7 +1,7 @@
 """A server as JSON, as lines, and as the cells of a table.
 
 Source: mcp-cli-and-sdk "MCP server configuration" (columns, `name`, `auth_status`,
-`transport.type`). The document shows no other fields; their names are the shipping program's.
+`transport.type`). The specification shows no other fields; the names are the shipping program's.
 """
 
 import json
@@ -19,13 +19,13 @@ EMPTY_CELL = "-"
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """A server, and how its requests are authenticated (`oauth.status`)."""
+    """A server and its authentication status (`oauth.status`)."""
 
     server: McpServer
     auth: str
 
     def without_secrets(self) -> "ServerView":
-        """Return it without what looks like a secret."""
+        """Return a copy with variables, and texts that look like secrets, masked."""
         server = self.server
         hidden = replace(
             server,
@@ -41,7 +41,7 @@ class ServerView:
         return "enabled" if self.server.enabled else "disabled"
 
     def cells(self) -> tuple[str, ...]:
-        """Return the cells of its row in the order of `COLUMNS`."""
+        """Return the cells of the server's row, in the order of `COLUMNS`."""
         server = self.server
         cells = (
             server.name,
@@ -55,7 +55,7 @@ class ServerView:
         return tuple(escape(cell) or EMPTY_CELL for cell in cells)
 
     def lines(self) -> list[str]:
-        """Return the lines of `get`: one for what it is, and how to remove it."""
+        """Return the lines of `get`: the name, then a line for each field and for its removal."""
         server = self.server
         fields = {"enabled": "true" if server.enabled else "false"}
         if server.url:
@@ -77,7 +77,7 @@ class ServerView:
         return [escape(server.name), *pairs]
 
     def fields(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the server as a JSON object."""
         server = self.server
         return {
             "name": server.name,
@@ -92,7 +92,7 @@ class ServerView:
 
 
 def as_json(value: object) -> str:
-    """Return JSON in lines; what no terminal prints, or another alphabet, is escaped."""
+    """Return indented JSON with all but printable ASCII characters escaped."""
     return json.dumps(value, indent=2, ensure_ascii=True).replace("\x7f", "\\u007f")
 
 
@@ -113,7 +113,7 @@ def _transport(server: McpServer) -> Mapping[str, Any]:
 
 
 def _words(words: Sequence[str]) -> str:
-    """Return words as a shell would read them; those that were hidden as they are."""
+    """Return words as a line for a shell; masked words are not quoted."""
     return " ".join(word if HIDDEN in word else shlex.quote(word) for word in words)
 
 

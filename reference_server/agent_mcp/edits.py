@@ -1,6 +1,6 @@
-"""Adding an MCP server to the text of config.toml, and removing one.
+"""Addition of an MCP server to the text of config.toml, and removal.
 
-Servers are written in the document's form, source: mcp-cli-and-sdk "MCP server configuration".
+Servers are written in the specification's form: mcp-cli-and-sdk "MCP server configuration".
 """
 
 import tomllib
@@ -27,17 +27,18 @@ _WRITTEN_KEYS = (
     *("enabled", "transport", "type", "command", "args", "url", "env"),
     "bearer_token_env_var",
 )
-"""The keys that `add` writes, or other ways to say the same; the others say how it is used."""
+"""Keys that `add` replaces: those that it writes, and other forms of the same settings."""
 
 
 class ServerExists(Exception):
-    """There is a server of that name; str() says where."""
+    """There is a server of that name; str() is its place."""
 
 
 def add_server(file: Path, text: str, server: NewServer, *, replace: bool) -> str:
-    """Return the text with the server. Raises ConfigError, ServerExists, Unwritable.
+    """Return the text with the server added; with `replace`, one of that name is replaced.
 
-    With `replace` one of that name is replaced; the other keys of its table stay.
+    Other keys of a replaced server's table stay. Raises ConfigError for a mistake in the text,
+    ServerExists, Unwritable if the text cannot be edited.
     """
     table = parse_toml(file, text)
     servers = _servers_of(file, text, table)
@@ -66,7 +67,8 @@ def add_server(file: Path, text: str, server: NewServer, *, replace: bool) -> st
 def remove_server(file: Path, text: str, name: str) -> str:
     """Return the text without a server; the same text if there is none.
 
-    The tables of servers may be invalid: this can fix them. Raises ConfigError, Unwritable.
+    The tables of servers may be invalid, so that an invalid one can be removed. Raises ConfigError,
+    Unwritable.
     """
     table = parse_toml(file, text)
     servers = _servers_of(file, text, table)
@@ -94,7 +96,7 @@ def _candidates(
     """Yield candidates for the new text, the best one first."""
     path = (SERVERS, name)
     if is_there:
-        # Into the table that is there, whose other lines stay.
+        # First within the existing table, whose other lines stay.
         bare = remove_values(text, *((*path, key) for key in _WRITTEN_KEYS))
         fresh = {key: value for key, value in server_table.items() if key not in other_keys}
         yield from _candidate(add_lines(bare, path, _lines(fresh)))
@@ -115,7 +117,7 @@ def _lines(table: Mapping[str, Any]) -> list[str]:
 
 
 def _server_table(server: NewServer) -> dict[str, Any]:
-    """Return the table of the server."""
+    """Return the table to write for the server."""
     table: dict[str, Any] = {"enabled": True, "transport": _transport(server)}
     if server.env:
         table["env"] = dict(server.env)

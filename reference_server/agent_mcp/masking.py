@@ -1,7 +1,7 @@
-"""Parts of a server that are not shown: secrets, and characters that would act on a terminal.
+"""Masking of secrets, and escaping of characters that would act on a terminal.
 
-Values of variables are always hidden; of addresses and arguments what looks like a password, a key
-or a token. Nothing here is a guarantee: an argument can hold a secret that looks like none.
+In addresses and arguments, texts that look like a password, a key or a token are masked. That is no
+guarantee: an argument can hold a secret that does not look like one.
 """
 
 import re
@@ -22,7 +22,7 @@ _PARAMETER = re.compile(r"([?&;#])([^=&;#\s]+)=([^&;#\s]+)")
 _SCHEME = re.compile(r"\b(Bearer|Basic|Token)\s+\S+", re.I)
 _NAMED = re.compile(r"(-*[\w.-]+)(=|:(?!//)\s*)\S.*", re.DOTALL)
 """`NAME=VALUE`, or a header."""
-# What providers begin their keys with.
+# Prefixes of providers' keys.
 _KNOWN_KEY = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-|pk-|ghp_|gho_|ghs_|ghu_|github_pat_|glpat-|xox[abprs]-|AKIA|AIza|eyJ)"
     r"[A-Za-z0-9._-]{8,}"
@@ -30,17 +30,17 @@ _KNOWN_KEY = re.compile(
 
 
 def mask_address(address: str) -> str:
-    """Return an address without its password and without parameters that look like secrets."""
+    """Return an address with its password, and parameters that look like secrets, masked."""
     return _mask_known_keys(_PARAMETER.sub(_mask_parameter, _PASSWORD.sub(rf"\1{HIDDEN}", address)))
 
 
 def mask_words(words: Sequence[str]) -> list[str]:
-    """Return the arguments of a command without what looks like a secret."""
+    """Return the arguments of a command with texts that look like secrets masked."""
     return list(_mask_words(words))
 
 
 def escape(text: str) -> str:
-    """Return a text in one line without characters that are not printed: `\\x1b` for an escape."""
+    """Return a text in one line with unprintable characters escaped, as in `\\x1b`."""
     return "".join(one if one.isprintable() else _escape(one) for one in text)
 
 

@@ -1,4 +1,4 @@
-"""Input of `agent mcp add`: a server as a value, checked before any file is touched."""
+"""Checks of the arguments of `agent mcp add`, before any file is read."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
 
 class InvalidServer(Exception):
-    """Input that cannot be a server; str() is one line, which quotes no value of a variable."""
+    """Arguments that are not a valid server; str() is one line, without values of variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class NewServer:
 
     @property
     def shows_token(self) -> bool:
-        """Return whether the token crosses a network as it is."""
+        """Return whether the token is sent unencrypted to another machine."""
         from urllib.parse import urlsplit
 
         parts = urlsplit(self.url or "")
@@ -46,7 +46,7 @@ def parse_server(
     url: str | None,
     token_variable: str | None,
 ) -> NewServer:
-    """Return the server that these words of a command line describe. Raises Wrong.
+    """Return the server of these arguments. Raises InvalidServer.
 
     `env` are entries `KEY=VALUE`; of two with one key the last counts.
     """

@@ -1,7 +1,7 @@
 """The table of `agent mcp list`.
 
-In a terminal it is as wide as that, and long cells are folded; elsewhere every row is one line,
-without control codes, however long.
+On a terminal it has the terminal's width, and long cells are folded; elsewhere every row is one
+line of any length, without control codes.
 """
 
 import sys
@@ -12,7 +12,7 @@ from typing import TextIO
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], stream: TextIO | None = None
 ) -> None:
-    """Print a table on standard output. Cells are text in one line, printed as they are."""
+    """Print a table on `stream`, by default standard output. Cells are lines without escapes."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table

@@ -80,10 +80,7 @@ def _argument(command: str, start: int) -> str | None:
 
 
 def _word(text: str, start: int) -> tuple[str, int] | None:
-    """Return the unquoted word at `start` and the offset after it.
-
-    None if there is no word or the shell would expand it.
-    """
+    """Return the unquoted word at `start` and its end; None if the shell would expand it."""
     parts: list[str] = []
     end = start
     while piece := _PIECE.match(text, end):

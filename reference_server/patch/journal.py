@@ -1,9 +1,8 @@
 """Journal of a patch: its changes, written to disk before they are made.
 
 If the server is killed while it applies the patch, a later server reads the journal and completes
-or undoes the patch (`settle`). The first line has the state, the second the changed files, with
-digests of their old and new contents. Changing the state overwrites ten bytes, which works on a
-full disk, too.
+or undoes the patch (`settle`). One line has the state, the next the changed files with digests of
+their contents. Changing the state overwrites ten bytes, which works on a full disk, too.
 """
 
 import hashlib
@@ -48,10 +47,7 @@ def _check_place(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JournaledWrite:
-    """A file that a patch changes, and the names of its temporary files.
-
-    `before` and `after` are digests of its contents, None for no file.
-    """
+    """A file of a patch, its temporary names, and digests of its contents, None for no file."""
 
     folder: str
     name: str
