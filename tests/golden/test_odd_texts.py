@@ -33,6 +33,7 @@ from harness.judge.ledger.record import record_trace
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
 from harness.play.client_tests.connection import ConnectionResult
+from harness.play.client_tests.problems import refused_requests
 from harness.play.client_tests.report import lines_of, report_text
 from harness.protocol.escapes import json_text
 from harness.protocol.spec.item_types import required_members
@@ -234,7 +235,8 @@ def results_of_clients_are_lines_and_json(judged: Judged, _: Path) -> None:
         if trace.header.surface == "session":
             check = check_client(Path(outcome.trace), settled=True)
             harmless(check.lines())
-            result = ConnectionResult("1", "", (judged.text,), tuple(check.duties))
+            refused = tuple(refused_requests(trace))
+            result = ConnectionResult("1", "", (judged.text,), tuple(check.duties), refused=refused)
             harmless(lines_of(result))
             plain_json(report_text([result], []))
             plain_json(json_text(check.json()))

@@ -1,10 +1,13 @@
 """Verdict of a connection: the script, the file's expectations, faults, duties of the client."""
 
+import re
+
 import pytest
 from staged import GREETING, staged
 from websockets.exceptions import ConnectionClosed
 
 from harness.judge.rules.client_duties import missing_answers
+from harness.play.client_tests.report import lines_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 
@@ -72,6 +75,19 @@ async def test_a_step_that_was_never_played_is_told_with_its_line(tmp_path) -> N
         assert problem == (
             "one.scenario.yaml:5: model step 2 was never played: the model was called 1 time(s)"
         )
+
+
+async def test_refused_request_is_told_beside_the_problems(tmp_path) -> None:
+    async with staged(tmp_path, {"one": GREETING}) as stage:
+        async with stage.client() as client:
+            await client.begin()
+            await client.turn("thr_99")
+        ended = await stage.result()
+    assert ended.is_red
+    [refused] = ended.refused
+    assert re.fullmatch(r'#\d+ turn/start -32\d+ ".*thr_99.*"', refused)
+    assert list(lines_of(ended))[-1] == f"  refused: {refused}"
+    assert ended.to_json()["refused"] == [refused]
 
 
 async def test_names_of_turns_without_a_client_are_the_turns_in_their_order(tmp_path) -> None:

@@ -20,6 +20,8 @@ from typing import Any, Final, cast
 
 import pytest
 
+from harness.play.client_tests.consequences import problem_lines, refused_lines
+
 # Time to listen, on a machine under load; time to end after SIGTERM.
 _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0
@@ -212,7 +214,10 @@ def _read(report: Path) -> dict[str, Any] | None:
 
 
 def hints_of(report: Mapping[str, Any], *, strict: bool) -> str:
-    """Return the broken SHOULDs if they do not count, "" if there are none."""
+    """Return the broken SHOULDs if they do not count, "" if there are none.
+
+    Without those of connections with problems, which may follow from them: `story` has both.
+    """
     head = "agent_server: the client breaks what it should keep (strict=True makes it count)"
     return "" if strict else _warning_text(report, head, _SHOULD)
 
@@ -228,6 +233,7 @@ def _warning_text(report: Mapping[str, Any], head: str, level: str) -> str:
     lines = [
         line
         for connection in connections
+        if level != _SHOULD or not connection["problems"]
         for line in _connection_story(connection, (level,), with_problems=False)
     ]
     return "\n".join([head, *lines]) if lines else ""
@@ -256,23 +262,30 @@ def _connection_story(
     connection: Mapping[str, Any], levels: Sequence[str], *, with_problems: bool = True
 ) -> Iterator[str]:
     duties = cast("list[dict[str, Any]]", connection["duties"])
-    lost = [
-        duty for duty in duties if duty["verdict"] in _FAILED_VERDICTS and duty["level"] in levels
-    ]
     problems = cast("list[str]", connection["problems"]) if with_problems else []
+    # A SHOULD does not fail the test, but may be the cause of the problems.
+    levels = (_MUST, _SHOULD) if problems else levels
+    lost = [
+        duty
+        for level in levels
+        for duty in duties
+        if duty["verdict"] in _FAILED_VERDICTS and duty["level"] == level
+    ]
     if not (lost or problems):
         return
     name = connection.get("scenario") or "no scenario"
     yield ""
     yield f"connection {connection['connection']} ({name}):"
-    for problem in problems:
-        yield f"  {problem}"
     for duty in lost:
         yield f"  {duty['rule']} ({duty['level']}): {duty['clause']}"
         yield f"    expected  {duty['expected']}"
         yield f"    actual    {duty['actual']}"
         yield from (f"    {line}" for line in duty["wire"])
         yield f"    harness explain {duty['rule']} says more"
+    if with_problems:
+        refused = cast("list[str]", connection["refused"])
+        lines = (*problem_lines(problems, after_duty=bool(lost)), *refused_lines(refused))
+        yield from (f"  {line}" for line in lines)
 
 
 def _agent_program() -> str:

@@ -41,6 +41,11 @@ class DutyVerdict:
         broken = self.verdict == Verdict.FAIL.value and self.level in levels
         return broken or self.verdict == Verdict.ERROR.value
 
+    @property
+    def is_recorded(self) -> bool:
+        """Return whether it is only a note: an INFO of a rule that did not crash."""
+        return self.level == Level.INFO.value and self.verdict == Verdict.FAIL.value
+
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object with the members of this class."""
         return {**asdict(self), "wire": list(self.wire)}

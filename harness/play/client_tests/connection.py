@@ -1,19 +1,26 @@
 """One connection of a client: its messages, and its result."""
 
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from harness.model.model import ScriptedModel
 from harness.play.client_duties.live import ClientJudge
 from harness.play.client_duties.verdicts import DutyVerdict
-from harness.play.client_tests.problems import early_request_problem, problems_of
+from harness.play.client_tests.problems import (
+    early_request_problem,
+    problems_of,
+    refused_requests,
+)
 from harness.scenario.loader import Loaded
 
 # Messages judged of one connection; a client that sends more is reported.
 MAX_FRAMES = 100_000
 # Problems reported for one connection, beside its duties.
 MAX_PROBLEMS = 20
+# The refused requests of a connection that are reported.
+MAX_REFUSED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class ConnectionResult:
     problems: tuple[str, ...] = ()
     duties: tuple[DutyVerdict, ...] = ()
     strict: bool = False
+    refused: tuple[str, ...] = ()
 
     @property
     def is_red(self) -> bool:
@@ -40,6 +48,7 @@ class ConnectionResult:
             "connection": self.connection,
             "scenario": self.scenario,
             "problems": list(self.problems),
+            "refused": list(self.refused),
             "duties": [duty.to_json() for duty in self.duties],
         }
 
@@ -87,7 +96,14 @@ class StagedConnection:
         if early is not None:
             self.add_problem(early)
         problems = problems_of(self.loaded, model, self._judge.trace, work)
-        return ConnectionResult(self.number, self.loaded.id, (*self.problems, *problems), duties)
+        refused = islice(refused_requests(self._judge.trace), MAX_REFUSED)
+        return ConnectionResult(
+            self.number,
+            self.loaded.id,
+            (*self.problems, *problems),
+            duties,
+            refused=tuple(refused),
+        )
 
     def fail(self, problem: str) -> ConnectionResult:
         """Return the result of a connection that could not be served to its end."""

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.model.model import ScriptedModel
+from harness.protocol.escapes import visible
+from harness.protocol.values import MISSING, obj
 from harness.protocol.values import Path as JsonPath
 from harness.scenario.client_steps import result_has, turn_alias_of
 from harness.scenario.expect import SessionReading, unmet_expectations
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast
+from harness.trace.difference import literal
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.views import Conversation, conversation_of
@@ -27,6 +30,26 @@ def problems_of(loaded: Loaded, model: ScriptedModel, trace: Trace, work: Path) 
         if problem.place != ("model",):
             place = _place(loaded, *problem.place)
             yield "\n    ".join([f"{place}: {problem.message}", *problem.detail])
+
+
+def refused_requests(trace: Trace) -> Iterator[str]:
+    """Yield a line for each request of the client that the server refused with an error.
+
+    Its number in the trace, method, code and message; refusals that differ only in the number are
+    one, with their count.
+    """
+    conversation = conversation_of(trace)
+    numbers: dict[str, list[int]] = {}
+    for frame in trace.frames:
+        request = conversation.request_of(frame) if frame.kind is Kind.ERROR else None
+        if request is None or not frame.from_target:
+            continue
+        code, message = (literal(obj(frame.error).get(key, MISSING)) for key in ("code", "message"))
+        words = f"{literal(request.method)[1:-1]} {code} {message}"
+        numbers.setdefault(words, []).append(request.seq)
+    for words, seqs in numbers.items():
+        times = f" ({len(seqs)} times)" if len(seqs) > 1 else ""
+        yield visible(f"#{seqs[0]} {words}{times}")
 
 
 def early_request_problem(trace: Trace) -> str | None:

@@ -1,26 +1,41 @@
 """Reports on connections: lines for people as each ends, one JSON object at the end."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from harness.judge.verdict import Verdict
+from harness.play.client_duties.verdicts import DutyVerdict
 from harness.play.client_tests.connection import ConnectionResult
+from harness.play.client_tests.consequences import problem_lines, refused_lines
 from harness.protocol.escapes import json_text, visible
 
 RED, GREEN = "RED", "GREEN"
+_FOUND = (Verdict.FAIL.value, Verdict.ERROR.value)
 # Scenarios without a connection named in the summary; the JSON report has all.
 MAX_NAMES_LISTED = 5
 
 
 def lines_of(result: ConnectionResult) -> Iterator[str]:
-    """Yield the lines about one connection that has ended."""
+    """Yield the lines about one connection that has ended.
+
+    Broken duties come first, since the other problems may follow from them; INFO comes last.
+    """
     name = f" ({result.scenario})" if result.scenario else ""
     yield f"connection {result.connection}{name}: {RED if result.is_red else GREEN}"
-    for problem in result.problems:
+    found = [duty for duty in result.duties if duty.verdict in _FOUND]
+    recorded = [duty for duty in found if duty.is_recorded]
+    broken = [duty for duty in found if not duty.is_recorded]
+    # A MUST comes before a SHOULD.
+    yield from _duty_lines(sorted(broken, key=lambda duty: not duty.is_red()))
+    for problem in problem_lines(result.problems, after_duty=bool(broken)):
         yield f"  {visible(problem)}"
-    for duty in result.duties:
-        if duty.verdict not in (Verdict.FAIL.value, Verdict.ERROR.value):
-            continue
+    if result.is_red:
+        yield from (f"  {line}" for line in refused_lines(result.refused))
+    yield from _duty_lines(recorded)
+
+
+def _duty_lines(duties: Iterable[DutyVerdict]) -> Iterator[str]:
+    for duty in duties:
         yield f"  {duty.level} {duty.rule}: expected {duty.expected}; found {duty.actual}"
         yield f"    {duty.clause}"
         yield from (f"    {line}" for line in duty.wire)

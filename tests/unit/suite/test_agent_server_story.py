@@ -21,7 +21,13 @@ def report(*levels: str) -> dict[str, Any]:
         }
         for level in levels
     ]
-    connection = {"connection": "1", "scenario": "mine", "problems": [], "duties": duties}
+    connection = {
+        "connection": "1",
+        "scenario": "mine",
+        "problems": [],
+        "refused": [],
+        "duties": duties,
+    }
     return {"verdict": "GREEN", "connections": [connection], "unused": []}
 
 
@@ -43,3 +49,28 @@ def test_should_fails_the_test_with_strict_and_is_a_warning_without(
 
 def test_nothing_is_said_of_a_client_that_keeps_its_duties() -> None:
     assert (story(report()), hints_of(report(), strict=False), notes_of(report())) == ("", "", "")
+
+
+def test_broken_duties_come_before_the_problems_and_the_refused_requests() -> None:
+    found = report("SHOULD", "MUST", "INFO")
+    found["connections"][0]["problems"] = [f"problem {number}" for number in range(1, 6)]
+    found["connections"][0]["refused"] = ['#4 turn/start -32600 "no thread"']
+    lines = [line for line in story(found).splitlines() if line.startswith("  ")]
+    assert [line.strip() for line in lines if not line.startswith("    ")] == [
+        "duty.must (MUST): rpc.some: Some.",
+        "duty.should (SHOULD): rpc.some: Some.",
+        "problem 1",
+        "problem 2",
+        "problem 3",
+        "and 2 more problem(s), which may follow from the above",
+        'refused: #4 turn/start -32600 "no thread"',
+    ]
+    assert (hints_of(found, strict=False), "duty.info" in notes_of(found)) == ("", True)
+
+
+def test_problems_without_a_broken_duty_are_all_told() -> None:
+    found = report("INFO")
+    found["connections"][0]["problems"] = [f"problem {number}" for number in range(1, 6)]
+    assert [line for line in story(found).splitlines() if "problem " in line] == [
+        f"  problem {number}" for number in range(1, 6)
+    ]
