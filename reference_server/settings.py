@@ -62,7 +62,7 @@ def sandbox_policy(mode: SandboxMode, config: Config | None = None) -> SandboxPo
 
 
 def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadSettings:
-    """Merge the configuration with `thread/start`; null counts as left out. Raises Refusal."""
+    """Merge configuration and `thread/start`, null as left out. Raises Refusal for a bad `cwd`."""
     return ThreadSettings(
         model=params.model or config.model,
         model_provider=params.model_provider or config.model_provider,
@@ -78,7 +78,7 @@ def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadS
 def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> ThreadSettings:
     """Merge the thread's settings with the overrides of `turn/start`; null counts as left out.
 
-    Raises Refusal.
+    Raises Refusal for an unusable `cwd` or too many writable roots.
     """
     policy = params.sandbox_policy
     if isinstance(policy, WorkspaceWrite):

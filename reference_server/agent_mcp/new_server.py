@@ -46,7 +46,7 @@ def parse_server(
     url: str | None,
     token_variable: str | None,
 ) -> NewServer:
-    """Return the server of these arguments. Raises InvalidServer.
+    """Return the server of these arguments. Raises InvalidServer if they cannot be one.
 
     `env` are entries `KEY=VALUE`; of two with one key the last counts.
     """

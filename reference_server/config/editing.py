@@ -115,7 +115,7 @@ def _give_to_owner(descriptor: int, folder: Path) -> None:
 
 
 def _keep_rights(target: Path, descriptor: int, before: os.stat_result) -> None:
-    """Copy owner, permissions and access list of the old file to the new one. Raises Unwritable."""
+    """Copy owner, rights and access list to the new file. Raises Unwritable for another user's."""
     status = os.fstat(descriptor)
     mode = stat.S_IMODE(before.st_mode) & 0o777
     if status.st_uid != before.st_uid:

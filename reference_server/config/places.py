@@ -68,7 +68,7 @@ class Places:
         self._walk()
 
     def __getitem__(self, steps: Steps) -> Place:
-        """Return the place of a value. Raises KeyError."""
+        """Return the place of a value. Raises KeyError if the text has no value there."""
         return self._places[steps]
 
     def __contains__(self, steps: Steps) -> bool:

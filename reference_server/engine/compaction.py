@@ -83,7 +83,7 @@ def kept_messages(old: list[Fields]) -> list[Fields]:
 async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCounts | None]:
     """Return the model's summary and its tokens; retry a too long history without its older half.
 
-    Raises ModelError.
+    Raises ModelError if the model fails or gives no summary.
     """
     while True:
         try:

@@ -56,9 +56,9 @@ class SchemaChecker:
         return OutputSchema(schema, self)
 
     async def ask(self, schema: Fields, text: str | None) -> Fields:
-        """Return the output of a check in a process (`schema_process`). Raises CheckFailed.
+        """Return the output of a check in a process (`schema_process`).
 
-        Cancelling the call kills the process.
+        Raises CheckFailed if it fails or takes too long. Cancelling the call kills the process.
         """
         limits = {"seconds": CPU_TIME, "bytes": MEMORY}
         request = json.dumps({"schema": schema, "text": text, **limits}).encode()

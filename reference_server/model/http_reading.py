@@ -32,7 +32,7 @@ def malformed_answer(words: str) -> TransportError:
 
 
 def read_head(data: bytes) -> tuple[Head, bytes] | None:
-    """Return the head and the bytes after it; None if more are needed. Raises TransportError."""
+    """Return head and the bytes after it, None if incomplete. Raises TransportError if invalid."""
     end = _HEAD_END.search(data)
     if end is None:
         if len(data) > MAX_HEAD_BYTES:

@@ -28,7 +28,7 @@ class SseParser:
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take the next bytes and return the data of each event that they complete.
 
-        Raises EventTooLong.
+        Raises EventTooLong for an event of more than EVENT_LIMIT bytes.
         """
         half = bool(self._rest) and self._rest[-1].endswith(b"\r")
         self._hold(chunk)

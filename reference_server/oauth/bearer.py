@@ -39,11 +39,11 @@ class Bearer:
         self._hidden: list[str] = []
 
     async def load(self) -> None:
-        """Load the stored credentials, which a login or logout may change. Raises OAuthFailure."""
+        """Load the stored credentials, again after a refusal. Raises OAuthFailure if unreadable."""
         self._keep(await to_thread.run_sync(self._store.load, self._server.name, self._server.url))
 
     async def token(self) -> str | None:
-        """Return the token, renewed if it expired; None without a login. Raises OAuthFailure."""
+        """Return the token, None without a login. Raises OAuthFailure if it cannot be renewed."""
         credentials = self._credentials
         if credentials is not None and credentials.is_expired:
             credentials = await self._renew(credentials)
@@ -52,7 +52,7 @@ class Bearer:
     async def other_token(self, refused: str | None) -> str | None:
         """Return a token other than the refused one (None: no token was sent), or None.
 
-        Raises OAuthFailure.
+        Raises OAuthFailure if the credentials cannot be read or renewed.
         """
         credentials = self._credentials
         if credentials is None or credentials.access_token == refused:
@@ -132,7 +132,7 @@ class _Renewal:
     def _renew(self) -> Credentials:
         """Renew and store the token, in a worker thread; the event loop sends the request.
 
-        Raises OAuthFailure. Blocks.
+        Raises OAuthFailure if that fails or the login has ended. Blocks.
         """
         from reference_server.oauth.tokens import NotRenewed, renew
 

@@ -55,7 +55,7 @@ class AuthorizationServer:
 
 
 async def has_login(url: str) -> bool:
-    """Return whether the MCP server at an address has an OAuth login. Raises OAuthFailure."""
+    """Return whether an MCP server has an OAuth login. Raises OAuthFailure if it cannot tell."""
     try:
         await discover(url)
     except NoLogin:
@@ -173,7 +173,7 @@ async def _document(
 ) -> Document | None:
     """Request and parse a document; None if it is missing, unless it `must` exist.
 
-    Raises OAuthFailure.
+    Raises OAuthFailure if it cannot be requested or parsed.
     """
     answer = await send_request(address, description)
     if answer.status != 200:

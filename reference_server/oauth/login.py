@@ -29,7 +29,7 @@ async def login(
     show: Callable[[str], None],
     keep: Callable[[Credentials], None],
 ) -> None:
-    """Log in to a server, and pass the credentials to `keep`. Raises OAuthFailure.
+    """Log in to a server, and pass the credentials to `keep`. Raises OAuthFailure if that fails.
 
     `show` gets the address to visit. Requested are `scopes`, else those of config.toml, else those
     that the server names. The browser's redirect is awaited for `patience` seconds at `port`, 0 for

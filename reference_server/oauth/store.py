@@ -134,7 +134,7 @@ class Store:
 
     @contextmanager
     def renewal_lock(self, server: str, url: str) -> Generator[None]:
-        """Lock renewals with a refresh token, which may be used only once. Raises OAuthFailure."""
+        """Lock renewals, as a refresh token counts once. Raises OAuthFailure if that fails."""
         name = key_of(server, url).partition("|")[2]
         try:
             with file_lock(self._home.root / "oauth" / f"{name}.lock"):

@@ -62,7 +62,7 @@ class Grant:
 async def register(
     authority: AuthorizationServer, redirect_uri: str, scopes: Iterable[str]
 ) -> Client:
-    """Register a client for one login and return it. Raises OAuthFailure."""
+    """Register a client for one login and return it. Raises OAuthFailure if that fails."""
     if authority.registration_endpoint is None:
         raise OAuthFailure(
             f"the authorization server {one_line(authority.issuer)} does not let clients register "
@@ -105,7 +105,7 @@ def _method(authority: AuthorizationServer) -> TokenEndpointAuthMethod:
 async def exchange(
     authority: AuthorizationServer, client: Client, code: str, verifier: str, redirect_uri: str
 ) -> Grant:
-    """Exchange the code of a login for tokens. Raises OAuthFailure."""
+    """Exchange the code of a login for tokens. Raises OAuthFailure if the server gives none."""
     form = {
         "grant_type": "authorization_code",
         "code": code,

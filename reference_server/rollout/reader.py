@@ -115,7 +115,7 @@ class RolloutReader:
                 self._fold.take(ready)
 
     def finish(self) -> StoredThread:
-        """Return the thread; nothing can be read afterwards. Raises UnreadableRollout."""
+        """Return the thread; read nothing afterwards. Raises UnreadableRollout if it has none."""
         self._lines += 1
         self._take(self._tail)
         try:

@@ -55,7 +55,7 @@ class Launcher:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start the helper unless it runs. Raises LaunchFailed."""
+        """Start the helper unless it runs. Raises LaunchFailed if it cannot be started."""
         if self._process is not None:
             if self._process.poll() is None:
                 return

@@ -237,7 +237,7 @@ def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
 
 
 def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield existing sockets that variables name: our own and those of ssh-agent, tmux, ..."""
+    """Yield existing sockets that variables name, such as those of ssh-agent and tmux."""
     bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
     paths = (
         environment.get(OWN_SOCKET, ""),

@@ -174,7 +174,7 @@ class Sandbox:
     def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
         """Return a policy's plan, to check the server's own access for patches and images.
 
-        None if the policy does not restrict files. Raises Refused, ValueError.
+        None if the policy does not restrict files. Raises Refused for an unusable root, ValueError.
         """
         match policy:
             case DangerFullAccess() | ExternalSandbox():
@@ -326,9 +326,10 @@ def _check_cwd(plan: Plan, cwd: str) -> None:
 
 
 def _make_visible(plan: Plan, workspace: str) -> None:
-    """Make the client's workspace visible if it is in a hidden place of sockets. Raises Refused.
+    """Make the client's workspace visible if it is in a hidden place of sockets.
 
-    Never call it with a folder that the model chose, which could be the hidden place itself.
+    Raises Refused if programs outside listen in it. Never call it with a folder that the model
+    chose, which could be the hidden place itself.
     """
     places = list(places_of_sockets())
     if plan.hides(workspace) in places and workspace not in places and os.path.isdir(workspace):

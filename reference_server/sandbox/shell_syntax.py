@@ -254,7 +254,7 @@ def script_of(argv: Sequence[str]) -> str | None:
 
 
 def commands_of(argv: Sequence[str]) -> list[SimpleCommand]:
-    """Return the simple commands of an argv, or of its shell text. Raises NotSimple."""
+    """Return the commands of an argv, or of its shell text. Raises NotSimple if it has others."""
     script = script_of(argv)
     if script is not None:
         return simple_commands(script)

@@ -48,7 +48,7 @@ class OpenedThread(NamedTuple):
         return isinstance(self.history, LiveReading)
 
     def turns(self) -> list[Turn]:
-        """Return the turns as they are at this moment, with started items. Raises Refusal."""
+        """Return the turns at this moment, with started items. Raises Refusal if unreadable."""
         if isinstance(self.history, LiveReading):
             return self.history.turns(with_open_items=True)
         return self.history
@@ -281,7 +281,7 @@ class Threads:
         self.watcher.on_move(thread_id, old, new)
 
     async def read(self, thread_id: str, *, with_turns: bool) -> Thread:
-        """Return a thread, not loading it, with its turns by its rollout. Raises Refusal."""
+        """Return a thread without loading it. Raises Refusal if it is missing or unreadable."""
         thread = self._loaded.get(thread_id)
         if thread is None:
             path = await self.find_stored(thread_id)

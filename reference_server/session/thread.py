@@ -229,7 +229,7 @@ class LoadedThread:
         return wire_status(self._state, self._flags)
 
     def record(self, record: Record) -> None:
-        """Append to the rollout, and tell the watcher if lists may change. Raises OSError."""
+        """Append to the rollout, and notify the watcher if lists may change. Raises OSError."""
         if isinstance(record, ThreadRecord):
             # The same time as a later reader of the rollout finds.
             self._created_at = record.at

@@ -23,7 +23,7 @@ _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Return the front matter of a text, None if it has none, and the rest. Raises SkillError."""
+    """Return the front matter, or None, and the rest. Raises SkillError if unclosed or too long."""
     begins = _OPENS.match(text)
     if begins is None:
         return None, text
@@ -39,7 +39,7 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def read(text: str, keys: Iterable[str]) -> dict[str, str]:
-    """Return the texts of those `keys` that are present and not null. Raises SkillError."""
+    """Return the texts of those `keys` that are not null. Raises SkillError if it is not valid."""
     try:
         return _Reader(set(keys)).read(text)
     except yaml.MarkedYAMLError as error:

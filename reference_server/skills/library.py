@@ -53,7 +53,7 @@ class Library:
         return self._home.skills
 
     def folder(self, cwd: str) -> str:
-        """Return a working directory as an absolute path, as for threads. Raises Refusal."""
+        """Return a working directory as an absolute path. Raises Refusal for an unusable one."""
         return absolute_folder(cwd, self.config.folder)
 
     def clear_cache(self) -> None:
@@ -63,10 +63,10 @@ class Library:
     async def entries(
         self, cwds: Sequence[str], extra: Mapping[str, Sequence[str]], *, reload: bool
     ) -> list[SkillsListEntry]:
-        """Return an entry for each working directory, with its path as given. Raises Refusal.
+        """Return an entry for each working directory, with its path as given.
 
         `extra`: further folders of user scope, by absolute working directory. `reload`: scan all
-        folders again instead of using the cache.
+        folders again instead of using the cache. Raises Refusal for an unusable path.
         """
         scans = _RequestScans(self, reload=reload)
         disabled = await self._read_disabled()

@@ -145,7 +145,7 @@ def _entry(path: str) -> str:
 
 
 def _without(text: str, path: str) -> str:
-    """Return the text without the entries of a path. Raises ValueError."""
+    """Return the text without the entries of a path. Raises ValueError if it is not TOML."""
     entries = cast("dict[str, Any]", tomllib.loads(text)["skills"])["config"]
     for index in reversed(range(len(entries))):
         if isinstance(entries[index], dict) and _is_of(entries[index], path):
@@ -154,7 +154,7 @@ def _without(text: str, path: str) -> str:
 
 
 def _expected_table(text: str, path: str, *, enabled: bool) -> dict[str, Any]:
-    """Return the table that the file must have after the change. Raises ValueError."""
+    """Return the table to find after the change. Raises ValueError if `skills` is no table."""
     table = tomllib.loads(text)
     skills = table.setdefault("skills", {})
     if not isinstance(skills, dict):

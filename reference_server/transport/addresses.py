@@ -46,7 +46,7 @@ Address = TcpAddress | UnixAddress
 
 
 def parse_address(text: str) -> Address:
-    """Read `ws://HOST:PORT`, `unix:PATH`, `unix://PATH`, `ws+unix:PATH`. Raises BadAddress."""
+    """Parse `ws://HOST:PORT`, `unix:PATH`, `unix://PATH`, `ws+unix:PATH`, else raise BadAddress."""
     kind, _, rest = text.partition(":")
     match kind:
         case "ws":

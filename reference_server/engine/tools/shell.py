@@ -60,7 +60,7 @@ class ShellCall:
 
     @classmethod
     def read(cls, call: ToolCall, cwd: str) -> "ShellCall":
-        """Parse the arguments of a call; `workdir` is relative to `cwd`. Raises CallError."""
+        """Parse the arguments, `workdir` relative to `cwd`. Raises CallError for an invalid one."""
         arguments = call.arguments()
         command: Any = arguments.get("cmd")
         if not isinstance(command, str) or not command.strip():
