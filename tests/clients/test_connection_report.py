@@ -37,11 +37,11 @@ def test_rule_that_crashed_comes_first_whatever_its_level() -> None:
     assert lines("INFO", verdict="ERROR")[0] == "INFO duty.INFO: expected x; found y"
 
 
-def test_refused_requests_follow_the_problems_at_most_five() -> None:
+def test_refused_requests_precede_the_problems_at_most_five() -> None:
     assert lines(refused=REFUSED) == [
-        *PROBLEMS,
         *(f"refused: {line}" for line in REFUSED[:5]),
         "refused: 2 more request(s)",
+        *PROBLEMS,
     ]
 
 

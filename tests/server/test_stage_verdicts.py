@@ -86,7 +86,7 @@ async def test_refused_request_is_told_beside_the_problems(tmp_path) -> None:
     assert ended.is_red
     [refused] = ended.refused
     assert re.fullmatch(r'#\d+ turn/start -32\d+ ".*thr_99.*"', refused)
-    assert list(lines_of(ended))[-1] == f"  refused: {refused}"
+    assert list(lines_of(ended))[1] == f"  refused: {refused}"
     assert ended.to_json()["refused"] == [refused]
 
 

@@ -284,7 +284,7 @@ def _connection_story(
         yield f"    harness explain {duty['rule']} says more"
     if with_problems:
         refused = cast("list[str]", connection["refused"])
-        lines = (*problem_lines(problems, after_duty=bool(lost)), *refused_lines(refused))
+        lines = (*refused_lines(refused), *problem_lines(problems, after_duty=bool(lost)))
         yield from (f"  {line}" for line in lines)
 
 

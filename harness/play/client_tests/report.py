@@ -18,7 +18,8 @@ MAX_NAMES_LISTED = 5
 def lines_of(result: ConnectionResult) -> Iterator[str]:
     """Yield the lines about one connection that has ended.
 
-    Broken duties come first, since the other problems may follow from them; INFO comes last.
+    Broken duties and refused requests come first, since the problems may follow from them; INFO
+    comes last.
     """
     name = f" ({result.scenario})" if result.scenario else ""
     yield f"connection {result.connection}{name}: {RED if result.is_red else GREEN}"
@@ -27,10 +28,10 @@ def lines_of(result: ConnectionResult) -> Iterator[str]:
     broken = [duty for duty in found if not duty.is_recorded]
     # A MUST comes before a SHOULD.
     yield from _duty_lines(sorted(broken, key=lambda duty: not duty.is_red()))
-    for problem in problem_lines(result.problems, after_duty=bool(broken)):
-        yield f"  {visible(problem)}"
     if result.is_red:
         yield from (f"  {line}" for line in refused_lines(result.refused))
+    for problem in problem_lines(result.problems, after_duty=bool(broken)):
+        yield f"  {visible(problem)}"
     yield from _duty_lines(recorded)
 
 

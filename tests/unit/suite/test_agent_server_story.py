@@ -51,7 +51,7 @@ def test_nothing_is_said_of_a_client_that_keeps_its_duties() -> None:
     assert (story(report()), hints_of(report(), strict=False), notes_of(report())) == ("", "", "")
 
 
-def test_broken_duties_come_before_the_problems_and_the_refused_requests() -> None:
+def test_broken_duties_and_refused_requests_come_before_the_problems() -> None:
     found = report("SHOULD", "MUST", "INFO")
     found["connections"][0]["problems"] = [f"problem {number}" for number in range(1, 6)]
     found["connections"][0]["refused"] = ['#4 turn/start -32600 "no thread"']
@@ -59,11 +59,11 @@ def test_broken_duties_come_before_the_problems_and_the_refused_requests() -> No
     assert [line.strip() for line in lines if not line.startswith("    ")] == [
         "duty.must (MUST): rpc.some: Some.",
         "duty.should (SHOULD): rpc.some: Some.",
+        'refused: #4 turn/start -32600 "no thread"',
         "problem 1",
         "problem 2",
         "problem 3",
         "and 2 more problem(s), which may follow from the above",
-        'refused: #4 turn/start -32600 "no thread"',
     ]
     assert (hints_of(found, strict=False), "duty.info" in notes_of(found)) == ("", True)
 
