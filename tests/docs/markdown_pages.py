@@ -38,6 +38,12 @@ class Block:
         return self.info.split()[:2] == ["sh", "run"]
 
     @property
+    def times(self) -> int:
+        """The number of runs in the same folder that the text promises: 1, or N of `times=N`."""
+        found = re.search(r"times=(\d+)", self.info)
+        return int(found[1]) if found else 1
+
+    @property
     def status(self) -> int:
         """The exit status that the text promises."""
         found = re.search(r"status=(\d+)", self.info)

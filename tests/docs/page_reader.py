@@ -1,8 +1,8 @@
 """Reader that follows a page of the documents step by step.
 
-A block `sh run` runs in the order of its page; a `text` block after it must be found in the output,
-`…` standing for anything and numbers for any number. A YAML block that begins with a file's name is
-that file.
+A block `sh run` runs in the order of its page, with `times=2` twice; a `text` block after it must
+be found in the output, `…` standing for anything and numbers for any number. A YAML block that
+begins with a file's name is that file.
 """
 
 import re
@@ -40,7 +40,8 @@ class Reader:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.body, "utf-8")
         elif block.runnable:
-            self.run(block)
+            for _ in range(block.times):
+                self.run(block)
         elif block.language == "text" and self.printed is not None:
             self.compare(block)
         else:

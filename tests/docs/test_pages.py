@@ -63,6 +63,18 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text("utf-8") == generated()[name](), "`make docs` writes it anew"
 
 
+def test_a_script_empties_the_file_of_its_background_command_before_it_reads_it() -> None:
+    """The shell opens that file in the background, so a second run would read the first one's."""
+    names: set[str] = set()
+    for block in (block for page in PAGES for block in blocks(page) if block.runnable):
+        for line in re.finditer(r"(>+) ?(\S+) &$", block.body, re.M):
+            name = line[2]
+            assert f"\n: > {name}\n" in block.body[: line.start()], block.place
+            assert line[1] == ">>", f"{block.place}: it empties {name} again, perhaps later"
+            names.add(name)
+    assert "verdict.txt" in names
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_make_targets_of_a_page_exist(page: Path) -> None:
     shell = "\n".join(block.body for block in blocks(page) if block.language == "sh")
