@@ -8,6 +8,8 @@ A recording does not say how it ended, so its end is `closed`. Its client is not
 client's messages are not judged.
 """
 
+import codecs
+import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from harness.protocol.values import obj, text
 from harness.trace import store
 from harness.trace.correlation import RequestKey, key_of, request_key
 from harness.trace.frame import Damage, DamageKind, Direction, Kind
+from harness.trace.logs import SenderOf, is_object_text, read_log
 from harness.trace.mark_rows import from_former_row
 from harness.trace.marks import Closed, ModelCall, ModelEnd, RecorderNote
 from harness.trace.names import PathsOf, Renamer
@@ -43,30 +46,48 @@ def load_any(
     names: Names | None = None,
     candidates: Sequence[Names] = (),
     classify_of: ClassifyOf = store.session_only,
+    sender_of: SenderOf = lambda _: "",
 ) -> Trace:
-    """Load a trace or a recording, whichever its first line shows.
+    """Load a trace, a recording or another program's log, whichever its first line shows.
 
     `names` are a profile's renames. Without them a trace is read with those of its header, a
     recording with the first of `candidates` whose wire names all occur. `classify_of` returns the
-    classifier of a surface; recordings are of the session. Raises `TraceFormatError` if the file is
-    neither, or has an invalid line.
+    classifier of a surface; recordings are of the session. `sender_of` is that of `read_log`.
+    Raises `TraceFormatError` if the file is none of them, or has an invalid line.
     """
     first = _first_line(path)
     if "trace" in first:
         header_names = names if names is not None else _header_names(first)
         return store.load(path, renamer=Renamer(header_names, paths_of), classify_of=classify_of)
-    if not _is_entry(first):
-        raise TraceFormatError(
-            f'{path}:1: neither a trace, which begins with {{"trace": …}}, nor a recording, whose '
-            'lines are {"t": …, "dir": "C>S" | "S>C", "msg": …}'
-        )
-    try:
-        lines = path.read_text("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise TraceFormatError(f"{path}: not UTF-8 text: {error}") from error
+    lines = _text_of(path).split("\n")
     if names is None:
         names = guess_names(lines, candidates)
-    return read(lines, name=str(path), names=names, paths_of=paths_of)
+    if _is_entry(first):
+        return read(lines, name=str(path), names=names, paths_of=paths_of)
+    log = read_log("\n".join(lines), sender_of)
+    if not log.entries:
+        raise TraceFormatError(
+            f'{path}:1: neither a trace, which begins with {{"trace": …}}, nor a recording, whose '
+            'lines are {"t": …, "dir": "C>S" | "S>C", "msg": …}, nor a log with JSON-RPC messages'
+        )
+    reader = _Reader(
+        Header(target=TARGET, scenario=path.stem, names=dict(names)), Renamer(names, paths_of)
+    )
+    reader.trace.damage += log.notes
+    for number, entry in log.entries:
+        reader.feed(entry, number)
+    return reader.finish()
+
+
+def _text_of(path: Path) -> str:
+    """Return a file's text, by its byte order mark if it has one. Raises `TraceFormatError`."""
+    data = path.read_bytes()
+    encoding = "utf-16" if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    try:
+        # As text files are read: any end of a line is one.
+        return io.TextIOWrapper(io.BytesIO(data), encoding).read()
+    except UnicodeDecodeError as error:
+        raise TraceFormatError(f"{path}: not UTF-8 text: {error}") from error
 
 
 def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) -> Trace:
@@ -92,12 +113,7 @@ def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) ->
             raise TraceFormatError(
                 f"{name}:{number}: not a line of a recording: {reason}"
             ) from error
-    trace = reader.trace
-    trace.end = End.CLOSED
-    if late := _late_beginning(trace):
-        trace.damage.insert(0, late)
-        trace.begins_late = True
-    return trace
+    return reader.finish()
 
 
 def _late_beginning(trace: Trace) -> str:
@@ -131,6 +147,7 @@ class _Reader:
         self._connection = 1
         self._ended = False
         self._open: set[RequestKey | None] = set()
+        self._handshakes: set[RequestKey | None] = set()
         self._recorder = Recorder(
             header, renamer=renamer, clock=lambda: self._at, max_bytes=1 << 40, max_frames=1 << 40
         )
@@ -147,6 +164,7 @@ class _Reader:
         if entry["dir"] not in _DIRECTIONS:
             raise ValueError(f"dir {entry['dir']!r}; expected C>S, S>C or ##")
         direction = _DIRECTIONS[entry["dir"]]
+        self._note_second_handshake(entry, number)
         if self._ended:
             # A process that has ended owes nothing.
             self._recorder.mark(Closed(f"c{self._connection}"))
@@ -163,6 +181,27 @@ class _Reader:
         self.trace.lines.append(number)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR) and not to_target:
             self._open.discard(key_of(frame))
+
+    def finish(self) -> Trace:
+        """Return the trace of what was fed; its damage says if it lacks the beginning."""
+        trace = self.trace
+        trace.end = End.CLOSED
+        if late := _late_beginning(trace):
+            trace.damage.insert(0, late)
+            trace.begins_late = True
+        return trace
+
+    def _note_second_handshake(self, entry: Mapping[str, Any], number: int) -> None:
+        """Begin another connection at an `initialize` with the id of an earlier one."""
+        message = obj(entry.get("msg"))
+        if entry["dir"] != "C>S" or message.get("method") != "initialize":
+            return
+        key = request_key("", Direction.TO_TARGET, message.get("id"))
+        if key in self._handshakes and not self._ended:
+            words = f"initialize with the same id again in line {number}: read as another session"
+            self.trace.damage.append(words)
+            self._ended = True
+        self._handshakes.add(key)
 
     def _record_note(self, data: Mapping[str, Any]) -> None:
         if data.get("mark") in _MODEL_MARKS:
@@ -195,6 +234,8 @@ class _Reader:
 def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, Damage | None]:
     """Return the bytes of an entry and their damage, None if they are whole."""
     if "raw" not in entry:
+        if isinstance(entry["msg"], str) and is_object_text(entry["msg"]):
+            return entry["msg"].encode("utf-8", "surrogatepass"), None
         message = json.dumps(entry["msg"], ensure_ascii=False, separators=(",", ":"))
         return message.encode("utf-8", "surrogatepass"), None
     raw = cast("str", entry["raw"]).encode("utf-8", "surrogatepass")
@@ -218,7 +259,7 @@ def _first_line(path: Path) -> dict[str, Any]:
 
 
 def _is_entry(row: Mapping[str, Any]) -> bool:
-    return "t" in row and "dir" in row and ("msg" in row or "raw" in row)
+    return "t" in row and row.get("dir") in (*_DIRECTIONS, _NOTE) and ("msg" in row or "raw" in row)
 
 
 def _header_names(row: Mapping[str, Any]) -> Names:

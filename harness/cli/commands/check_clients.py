@@ -98,7 +98,12 @@ def check_client(
     """
     book, duties = load_book(), tuple(client_rules().values())
     trace = load_any(
-        path, book.paths_of, names=names, candidates=known_names, classify_of=classify_of
+        path,
+        book.paths_of,
+        names=names,
+        candidates=known_names,
+        classify_of=classify_of,
+        sender_of=book.sender_of,
     )
     if trace.header.surface != SESSION:
         surface = trace.header.surface

@@ -89,7 +89,13 @@ def read_trace(path: Path) -> ReadTrace:
     server_names = [load_profile(name).names for name in builtin_names()]
 
     def load_part(file: Path) -> Trace:
-        return load_any(file, book.paths_of, candidates=server_names, classify_of=classify_of)
+        return load_any(
+            file,
+            book.paths_of,
+            candidates=server_names,
+            classify_of=classify_of,
+            sender_of=book.sender_of,
+        )
 
     try:
         trace = load_part(path)

@@ -275,6 +275,11 @@ def _message_at(trace: Trace, line: int, path: Path) -> int:
     raise UsageError(f"{path}:{line}: there is no message in this line{hint}")
 
 
+def _load(path: Path) -> Trace:
+    book = load_book()
+    return load_any(path, book.paths_of, classify_of=classify_of, sender_of=book.sender_of)
+
+
 def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]:
     """Return a trace and the findings of `harness check`, the suspected ones among them.
 
@@ -289,7 +294,7 @@ def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]
             known_reason=lambda row, scenario: reason_of(row, scenario, deviations),
         )
     except TraceFormatError:
-        return load_any(path, load_book().paths_of, classify_of=classify_of), []
+        return _load(path), []
     found = [row for row in check.rows if row.verdict is not Verdict.PASS]
     suspected = [
         replace(row, actual=f"{row.actual} (only suspected: {check.decision.reason})")
@@ -300,7 +305,7 @@ def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]
 
 def sent_bytes(path: Path) -> bytes:
     """Return the bytes that the harness sent, by line; a program's input is sent as it is."""
-    trace = load_any(path, load_book().paths_of, classify_of=classify_of)
+    trace = _load(path)
     sent_frames = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
     return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent_frames)
 

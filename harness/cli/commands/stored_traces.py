@@ -232,7 +232,12 @@ def check_trace(
     """
     book = load_book()
     trace = load_any(
-        path, book.paths_of, names=names, candidates=known_names, classify_of=classify_of
+        path,
+        book.paths_of,
+        names=names,
+        candidates=known_names,
+        classify_of=classify_of,
+        sender_of=book.sender_of,
     )
     read_with = trace.header.names if names is None else names
     every = all_rules().values() if rules is None else rules

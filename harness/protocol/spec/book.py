@@ -68,6 +68,15 @@ class Book:
         """Return the row of a notification, None if the specification does not name it."""
         return self._event_of.get(name)
 
+    def sender_of(self, name: str) -> Literal["client", "server", ""]:
+        """Return the side that sends a method, "" if the specification does not name it."""
+        if name == "initialized":
+            return "client"
+        row = self.method(name)
+        if row is not None:
+            return "client" if row.direction == "client-to-server" else "server"
+        return "server" if self.event(name) is not None else ""
+
     def requirements_of(self, rule_id: str) -> tuple[Requirement, ...]:
         """Return the requirements that a rule judges, in the order of the specification."""
         return tuple(row for row in self.requirements if rule_id in row.rules)

@@ -165,13 +165,11 @@ class ClientSide:
         ]
         if server_ends or not self._connections.is_open(connection):
             return
-        goes_on = any(frame.seq >= seq for frame in self._story.frames)
-        if goes_on or not self._is_recording:
+        if not self._is_recording or any(frame.seq >= seq for frame in self._story.frames):
             # Before the end is noted: of closed connections nothing is waited for.
             self._wait_for_seen(seq, None, connection)
-        self._connections.note_end(connection)
-        if goes_on or not self._is_recording:
             self._connections.add_disconnect(connection)
+        self._connections.note_end(connection)
 
     def _add_file_step(self, path: str, content: str | None, *, exists: bool, before: bool) -> None:
         local = self._scenario_path(path)
