@@ -17,12 +17,15 @@ from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, root_of, scenari
 from harness.scenario.loader import describe_empty_folders, find_scenarios
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.race_id import RaceId
+from harness.trace.nearest import did_you_mean, similar_names
 
 LIST_COMMAND = "harness scenario list"
 """The command that lists the bundled scenarios."""
 BUNDLED_WORD = "bundled"
 """The word for all scenarios that ship with the harness."""
 
+# The scenarios beside an unknown path that a message names.
+_MAX_NEIGHBOURS = 5
 
 _ACTIONS: dict[str, Action] = {action: action for action in ACTIONS}
 
@@ -144,8 +147,47 @@ def _describe_unknown_name(word: str, name: str) -> str:
     if name.startswith("findings::"):
         return f"{word}: a finding belongs to a whole run; name the scenarios that shall be played"
     areas = {id_.split("/", 1)[0] for id_ in bundled_files()}
-    message = unknown_name("scenario", name, _suggested_names(name, areas), listed=LIST_COMMAND)
-    return f"{word}: no such file or folder, and {message}"
+    message = _describe_neighbours(word, name, _suggested_names(name, areas))
+    return f"{word}: no such file or folder, and unknown scenario {name!r}{message}"
+
+
+def _describe_neighbours(word: str, name: str, valid: Sequence[str]) -> str:
+    """Return what may be meant: a scenario beside the path, one of the valid names, or all beside.
+
+    Paths of one folder are alike, so those beside the path are compared by their last part.
+    """
+    neighbours = _neighbours(word, name)
+    by_stem = {Path(neighbour).name: neighbour for neighbour in neighbours}
+    near = similar_names(_without_suffix(Path(name).name), by_stem)
+    if near:
+        return did_you_mean(by_stem[near[0]], neighbours)
+    others = [id_ for id_ in valid if Path(id_).name not in by_stem]
+    if similar_names(name, others) or not neighbours:
+        message = unknown_name("scenario", name, others, listed=LIST_COMMAND)
+        return message.removeprefix(f"unknown scenario {name!r}")
+    more = len(neighbours) - _MAX_NEIGHBOURS
+    listed = ", ".join(neighbours[:_MAX_NEIGHBOURS])
+    return f"; beside it: {listed}{f' and {more} more' if more > 0 else ''}"
+
+
+def _neighbours(word: str, name: str) -> list[str]:
+    """Return the scenarios and families in the folder that a path names, as a user writes them.
+
+    The folder is looked up in the current folder, then in that of the user's ids.
+    """
+    for path, root in ((Path(word), Path()), (Path(name), _root_of_ids())):
+        try:
+            files = sorted(file.name for file in (root / path.parent).iterdir())
+        except OSError:
+            continue
+        found = [_without_suffix(file) for file in files if file.endswith(SUFFIXES)]
+        if found:
+            return [str(path.parent / stem) for stem in found]
+    return []
+
+
+def _without_suffix(name: str) -> str:
+    return name.removesuffix(SUFFIX).removesuffix(FAMILY)
 
 
 def _own_ids() -> list[str]:

@@ -120,6 +120,30 @@ def test_own_ids_are_among_those_that_may_be_meant(
         scenarios_by_name(word)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "here"),
+    [("my/", "."), ("my/", "sub"), ("../my/", "sub"), ("", "my"), ("{place}/my/", "sub")],
+)
+def test_scenarios_beside_an_unknown_path_are_named(
+    prefix: str, here: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place / here)
+    prefix = prefix.format(place=place)
+    for number in range(6):
+        (place / "my" / f"{number}{SUFFIX}").write_text(GOOD)
+    (place / "my" / "rows.family.yaml").write_text("")
+    with pytest.raises(UsageError) as caught:
+        named_files([f"{prefix}zzzzzzzz"])
+    names = ", ".join(f"{prefix}{number}" for number in range(5))
+    assert str(caught.value).endswith(f"; beside it: {names} and 3 more")
+
+
+@pytest.mark.parametrize("word", ["{place}/my/helo", "{place}/my/helo.scenario.yaml"])
+def test_mistyped_absolute_path_is_corrected(word: str, place: Path) -> None:
+    with pytest.raises(UsageError, match=f"did you mean '{place}/my/hello'"):
+        named_files([word.format(place=place)])
+
+
 def test_ids_in_hidden_folders_and_packages_are_not_meant(place: Path) -> None:
     for folder in (".venv", "node_modules"):
         (place / folder).mkdir()
