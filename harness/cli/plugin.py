@@ -53,7 +53,7 @@ class _Several(argparse.Action):
 
 
 def _at_least_one(word: str) -> int:
-    """Read a number of lanes."""
+    """Parse a number of lanes. Raises `ArgumentTypeError` if it is less than 1."""
     number = int(word)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{word} is less than 1")

@@ -20,7 +20,7 @@ from harness.trace.store import TraceFormatError
 
 STATUS_BROKEN: Final = 1
 STATUS_UNUSABLE: Final = 2
-# Globs of scenarios named where a deviation is known.
+# Scenarios named in the note on a deviation that is known in other scenarios.
 MAX_SCENARIOS_NAMED: Final = 3
 
 
@@ -115,7 +115,7 @@ def _known_reasons(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
 
 
 def _possible_reasons(entries: Sequence[Deviation]) -> Callable[[Row], str]:
-    """Return a function giving the reason of an entry about other scenarios, "" if none has one."""
+    """Return a function: in which scenarios `entries` accept a row, and why; "" if in none."""
     anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
 
     def reason(row: Row) -> str:

@@ -31,7 +31,10 @@ def by_hand(
     write: Write,
     complain: Write,
 ) -> int:
-    """Hold a conversation by hand and return the exit status. Raises `UsageError`."""
+    """Let the user talk to a server and return the exit status.
+
+    Raises `UsageError` if an option is not usable, or two contradict each other.
+    """
     if server_cmd and address:
         raise UsageError("--server-cmd starts a server and --connect finds one; give one of them")
     if not 0 < scale < math.inf:

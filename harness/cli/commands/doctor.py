@@ -108,7 +108,10 @@ def _examine_server(config: Config, interruption: Interruption) -> Iterator[Chec
 
 
 def bounds_of(profile: Profile) -> Bounds:
-    """Return the short bounds, except those that the profile, or one it extends, sets itself."""
+    """Return `BOUNDS`, replaced where the profile, or one that it extends, sets a bound itself.
+
+    If it sets the bound of a step, that of the scenario grows to three steps.
+    """
     set_bounds = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
     if "step" in set_bounds:
         # Three steps are awaited, but never longer than in `harness run`.
@@ -128,7 +131,7 @@ def target_words(config: Config) -> list[str]:
     if config.option not in ("", "spec"):
         words += ["--target", config.option]
     own_command = load_profile(config.option or "spec").command
-    # Given one of them alone, a run plays that one.
+    # A run with one command option alone plays that surface alone.
     several = bool({EXEC, SDK} & {*config.surfaces})
     if SESSION in config.surfaces and (several or config.profile.command != own_command):
         words += ["--server-cmd", " ".join(map(_quote, config.profile.command))]
@@ -235,7 +238,7 @@ _LIVES = (
 
 
 def _last_message(run: Run) -> str:
-    """Return the last message of the server, which shows where it stopped."""
+    """Return the clause `; the last that it sent: ...`, or `; it sent nothing`."""
     messages = [frame for frame in run.trace.frames if frame.from_target]
     # The answer to the harness's own barrier request comes after the end and is not shown.
     end_at = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))

@@ -47,7 +47,7 @@ _UNKNOWN = {
 
 
 def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]:
-    """Yield the checks in order, until one makes the rest meaningless."""
+    """Yield the checks of an agent's `exec` in order, until one makes the rest meaningless."""
     loaded = load_text(_TURN, name="doctor").on_surface(EXEC)
     profile = impatient_profile(config)
     with (
@@ -75,7 +75,7 @@ def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]
 
 
 def impatient_profile(config: Config) -> Profile:
-    """Return the profile with short bounds, except those that it sets itself."""
+    """Return the profile with `BOUNDS`, except a start, step or scenario bound that it sets."""
     bounds = config.profile.bounds
     set_names = bounds.model_fields_set & {"start", "step", "scenario"}
     set_bounds = {name: getattr(bounds, name) for name in set_names}

@@ -130,7 +130,7 @@ def rule_rows() -> list[dict[str, str]]:
 
 
 def rule_table(*, markdown: bool = False) -> Iterator[str]:
-    """Yield all rules, one line each."""
+    """Yield a line per rule with id, level and title; with `markdown` a Markdown table."""
     rules = every_rule().values()
     if markdown:
         yield "| rule | level | title |"

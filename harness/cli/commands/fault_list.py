@@ -25,9 +25,9 @@ _OF_CLIENTS = "it is a client's, and a server with faults says nothing in its cl
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """One fault. `why` is the reason if it is not `live`, i.e. applies to stored traces only.
+    """One fault. `why` is the reason if it is not `live`: it applies to stored traces only.
 
-    `sentences` are the requirements that its rule judges, with their place in the text.
+    `sentences` are the requirements that its rule judges, with their place in the specification.
     """
 
     id: str
@@ -42,9 +42,9 @@ class FaultRow:
 
 
 def find_faults(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
-    """Return the faults that contain all words, of one rule or family if given.
+    """Return the faults whose id, rule, reason or requirements contain all `words`.
 
-    Raises `UsageError` for an unknown rule.
+    With `rule`, only those of that rule or rule family; raises `UsageError` if it is unknown.
     """
     _check_rule(rule)
     fault_rows = [_row(fault) for fault in faults_by_id().values()]
@@ -69,7 +69,7 @@ def _check_rule(rule: str) -> None:
 
 
 def text_lines(rows: Sequence[FaultRow]) -> Iterator[str]:
-    """Yield two or more lines for each: id, rule and level; what is wrong; the requirements."""
+    """Yield two or more lines per fault (id, rule, level, reason, requirements), then a count."""
     for row in rows:
         whose = ", of clients" if row.side == Side.CLIENT else ""
         stored = "" if row.live else ", stored traces only"
@@ -102,12 +102,15 @@ def _fault_lines(row: FaultRow) -> Iterator[str]:
 
 
 def to_plain(rows: Sequence[FaultRow]) -> list[dict[str, Any]]:
-    """Return the faults as JSON."""
+    """Return each fault as a JSON object."""
     return [asdict(row) for row in rows]
 
 
 def live_fault(name: str) -> Fault:
-    """Return the live fault of this id. Raises `UsageError` with the nearest one if unknown."""
+    """Return the live fault with this id.
+
+    Raises `UsageError` if it is unknown or not live; the message suggests similar ones.
+    """
     faults = all_faults()
     fault = faults_by_id().get(name)
     if fault is None:
@@ -124,7 +127,7 @@ def live_fault(name: str) -> Fault:
 
 
 def _alternatives(fault: Fault) -> str:
-    """Return a hint with live faults of the same rule, or of its family."""
+    """Return a hint with live faults of the same rule or family, or a similar id; "" if none."""
     family = fault.rule.partition(".")[0]
     live = [other for other in all_faults().values() if not reason_not_live(other)]
     near = [other.id for other in live if other.rule == fault.rule]

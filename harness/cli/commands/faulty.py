@@ -18,13 +18,13 @@ from harness.scenario.scenario_names import named_files
 from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SESSION
 
-# The option that takes the server's command, as messages name it.
+# The command line before the server's command, as error messages show it.
 OPTION = "harness faulty --"
 Say = Callable[[str], None]
 
 
 def fault_reporter(say: Say) -> Report:
-    """Return a listener that prints each action of a fault on a line."""
+    """Return a listener that prints a line for each change, and for lines released unchanged."""
 
     def tell(event: FaultActed | FaultGaveUp) -> None:
         name = event.fault.id
@@ -42,7 +42,10 @@ def fault_reporter(say: Say) -> Report:
 def build_chain(
     names: Sequence[str], *, scenario: str = "", after: int = 0, once: bool = False, say: Say
 ) -> FaultChain:
-    """Return the faults of a scenario, then those named. Raises `UsageError`."""
+    """Return a chain of the faults of `scenario` (if given), then those with the ids `names`.
+
+    Raises `UsageError` if there is none, one is unknown or not live, or the surfaces differ.
+    """
     tell = fault_reporter(say)
     written = _scenario_faults(scenario, tell) if scenario else []
     if not names and not written:
@@ -61,7 +64,7 @@ def build_chain(
 
 
 def _scenario_faults(name: str, tell: Report) -> list[LiveFault]:
-    """Return the faults of a scenario, by its file or id. Raises `UsageError`."""
+    """Return the faults of a scenario, by its file or id. Raises `UsageError` if it has none."""
     files = [Path(name)] if Path(name).is_file() else named_files([name])
     if len(files) != 1:
         raise UsageError(f"{name}: {len(files)} scenarios; name one")
@@ -72,7 +75,7 @@ def _scenario_faults(name: str, tell: Report) -> list[LiveFault]:
 
 
 def serve(command: Sequence[str], live: FaultChain, *, quiet: float, say: Say) -> int:
-    """Run a server with faults on our standard streams and return its exit status.
+    """Run a server with faults on the standard streams of this process; return its exit status.
 
     A negative status is the signal that ended it. Raises `UsageError` if it cannot be started.
     """

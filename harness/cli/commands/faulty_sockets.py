@@ -13,7 +13,8 @@ def listen(
 ) -> int:
     """Serve clients at an address until a signal or the server's end; return the exit status.
 
-    `chain` makes the faults for the client with this number. Raises `UsageError`.
+    `chain` returns the faults for the client with a number. Raises `UsageError` if the address,
+    the command or a fault is not usable.
     """
     find_server(command, OPTION)
     chain(0)

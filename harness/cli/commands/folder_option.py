@@ -38,7 +38,7 @@ class KeepingCommand(FolderCommand):
 
 
 def _use_folder(value: str) -> None:
-    """Name the folder to this process, and to those that it starts."""
+    """Set the environment variable of the folder for this process and its children."""
     from harness.client.target.run_folders import FOLDER_VARIABLE
 
     if value:
@@ -59,7 +59,7 @@ _Folder = Annotated[
 
 
 def _folder_options() -> list[Any]:
-    """Return the option as typer makes it of a function's parameter."""
+    """Return the option `--dir`, as typer builds it from a function's parameter."""
     app = typer.Typer(add_completion=False)
 
     @app.command()

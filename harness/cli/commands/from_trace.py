@@ -27,7 +27,7 @@ from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import EXEC, SESSION
 from harness.trace.trace import Trace
 
-# Rules named in `covers`; those of these families characterise the session best, in this order.
+# Rules listed in `covers`: broken ones, then those of `_TELLING_FAMILIES` in this order.
 MAX_RULES_COVERED: Final = 4
 # Broken rules named in the note about them.
 MAX_RULES_NAMED: Final = 5
@@ -42,7 +42,7 @@ _TELLING_FAMILIES: Final = (
     "turn",
     "exec",
 )
-# These judge messages within a turn; a turn that was interrupted may have none the next time.
+# These judge messages within a turn; an interrupted turn may have none of them on replay.
 _IN_TURN_FAMILIES: Final = ("mcp", "plan", "delta")
 # The surfaces whose traces become scenarios, and the option that plays them.
 _PLAYED_BY: Final = {SESSION: "--target NAME", EXEC: "--agent-cmd COMMAND"}
@@ -57,7 +57,10 @@ class ReadTrace:
 
 
 def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
-    """Return the scenario made from a trace file. Raises `UsageError`."""
+    """Return the scenario made from a trace file.
+
+    Raises `UsageError` if the file is not a trace, or if no scenario plays its surface.
+    """
     read = read_trace(find_kept_file(path))
     trace = read.trace
     surface = trace.header.surface
@@ -113,14 +116,14 @@ def read_trace(path: Path) -> ReadTrace:
 
 
 def judged_rows(trace: Trace) -> list[Row]:
-    """Return the judgements of all rules of the trace's surface, MUST rules alone."""
+    """Return the rows of all MUST rules of the trace's surface."""
     rules = [rule for rule in all_rules().values() if rule.surface == trace.header.surface]
     rows = feed_trace(load_book(), trace, rules=rules).finish(trace.end)
     return [row for row in rows if row.level is Level.MUST]
 
 
 def broken_rows(trace: Trace, rows: Sequence[Row]) -> list[Row]:
-    """Return the violations of the server that the trace's profile does not know."""
+    """Return the server's violations, without the known deviations of the trace's profile."""
     known_rules = _known_rules(trace)
     return [
         row
@@ -132,7 +135,7 @@ def broken_rows(trace: Trace, rows: Sequence[Row]) -> list[Row]:
 
 
 def covered_rules(trace: Trace, rows: Sequence[Row]) -> list[str]:
-    """Return the rules that the scenario covers: broken ones, then the most characteristic."""
+    """Return at most `MAX_RULES_COVERED` rules: broken ones, then the most characteristic."""
     broken = {row.rule for row in broken_rows(trace, rows)}
     known_rules = _known_rules(trace)
     moments = _Moments(trace)
@@ -149,7 +152,7 @@ def covered_rules(trace: Trace, rows: Sequence[Row]) -> list[str]:
 
 
 def _known_rules(trace: Trace) -> set[str]:
-    """Return the rules of which the trace's profile has a known deviation."""
+    """Return the rules for which the trace's profile lists a known deviation."""
     deviations = load_profile(trace.header.profile).deviations if trace.header.profile else ()
     return {deviation.rule for deviation in deviations}
 
@@ -157,7 +160,7 @@ def _known_rules(trace: Trace) -> set[str]:
 def broken_note(trace: Trace, rows: Sequence[Row]) -> str:
     """Return a note on the rules that the recorded server broke, "" if it broke none.
 
-    What the scenario expects is taken from the trace, its mistakes too.
+    The scenario's expectations are taken from the trace, the server's mistakes included.
     """
     places: dict[str, str] = {}
     for row in broken_rows(trace, rows):
@@ -177,13 +180,13 @@ def broken_note(trace: Trace, rows: Sequence[Row]) -> str:
 
 
 def _program(trace: Trace) -> ExecProgram:
-    """Return the program's command-line words; those of the shipped agent if unknown."""
+    """Return the command-line words of the traced program; the shipped agent's if unknown."""
     name = trace.header.profile
     return load_profile(name if name in builtin_names() else "spec").exec
 
 
 class _Moments:
-    """Messages that recur on replay, however the client's actions are timed."""
+    """Turns of a trace, sorted by whether their messages recur on replay with other timing."""
 
     def __init__(self, trace: Trace) -> None:
         changes = [mark.after for mark in trace.marks_of(Leaving)]
@@ -194,7 +197,7 @@ class _Moments:
         self._disturbed = [turn for turn in turns if any(turn.runs_at(seq) for seq in changes)]
 
     def is_repeatable(self, row: Row) -> bool:
-        """Return whether the rule of a row will judge something again on replay."""
+        """Return whether the messages that a row judged will be there on replay too."""
         if any(turn.runs_at(seq) for turn in self._disturbed for seq in row.frames):
             return False
         if row.rule.split(".")[0] not in _IN_TURN_FAMILIES:
@@ -203,7 +206,10 @@ class _Moments:
 
 
 def write_scenario(scenario: ScenarioFromTrace, path: Path, *, force: bool = False) -> Path:
-    """Write a scenario to a new file, or over an existing one with `force`."""
+    """Write a scenario to a new file, or over an existing one with `force`; return the path.
+
+    Raises `UsageError` if the file exists, or if its name does not end like a scenario's.
+    """
     if not path.name.endswith(SUFFIX):
         raise UsageError(f"{path}: a scenario's file ends in {SUFFIX}")
     if path.exists() and not force:

@@ -27,7 +27,7 @@ class PointRow:
 
     @property
     def server(self) -> list[str]:
-        """Return the choices of the server, in words; if a value varies, all of them."""
+        """Return per situation the server's values with their counts; if none, why none."""
         if not self.results:
             reason = self.point.unseen
             return [f"no message shows it: {reason}" if reason else NOT_SEEN]
@@ -63,9 +63,9 @@ def open_points(run: Run) -> list[Unspecified]:
 
 
 def ledger_rows(run: Run, prefix: str = "") -> list[PointRow]:
-    """Return all points in the order of the text, or those whose id begins with `prefix`.
+    """Return a row per open point whose id begins with `prefix`, in the specification's order.
 
-    Raises `UsageError` if none does, or if the report has no recorded choices.
+    Raises `UsageError` if there is none, or if the report has no recorded choices.
     """
     if not run.report.choices:
         raise UsageError(f"{run.name}: no choices are recorded in this report; run it again")

@@ -21,7 +21,7 @@ from harness.model.service import ModelService
 from harness.model.tools import ToolRow
 from harness.scenario.model_script import ModelScript, load_model_script
 
-# The API key that servers are told to send; it is not checked.
+# The API key printed for servers to send; it is not checked.
 KEY = "harness-key"
 _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ALL_INTERFACES = ("0.0.0.0", "::")
@@ -43,7 +43,8 @@ class ModelOptions:
 def serve(options: ModelOptions, say: Say, warn: Say) -> tuple[int, dict[str, Any]]:
     """Serve until a signal comes; return the exit status and the report.
 
-    1 if something was unexpected or a step was not used. Raises `UsageError`.
+    The status is 1 if something was unexpected or a step was not used. Raises `UsageError` if the
+    options contradict each other, the script cannot be read or the address cannot be bound.
     """
     if options.once and options.loop:
         raise UsageError("--once ends with the script and --loop begins it again; give one of them")
@@ -206,9 +207,10 @@ def _print_summary(
 
 @contextlib.contextmanager
 def report_file(path: str) -> Generator[Callable[[dict[str, Any]], None]]:
-    """Yield a function that writes the report; `path` "" writes none. Raises `UsageError`.
+    """Yield a function that writes the report to `path`; it writes nothing if `path` is "".
 
-    The file is checked before anything is served, and replaced atomically.
+    The file is replaced atomically. Raises `UsageError`, at the start if possible, if it cannot
+    be written.
     """
     if not path:
         yield lambda _report: None

@@ -19,12 +19,12 @@ from harness.scenario.model_script import ModelScript
 
 Say = Callable[[str], None]
 
-# New entries of an input that are shown.
+# New input entries printed per call.
 MAX_ENTRIES_SHOWN = 8
 
 
 class Teller:
-    """Prints each event on a line, and collects what was unexpected.
+    """Listener that prints the events of a model service and collects the unexpected ones.
 
     `base` is the address of the service, once it has one; `warn` prints the unexpected.
     """
@@ -40,7 +40,7 @@ class Teller:
         self._last = 0
 
     def on_conversation(self, conversation: Conversation) -> None:
-        """Print the script that a conversation gets, if there is more than one."""
+        """Print that a conversation begins, unless the whole script is for a single one."""
         if not self.loop and len(self._script.scripts) < 2:
             return
         alias = f", the thread {conversation.alias}" if conversation.alias else ""
@@ -99,15 +99,15 @@ class Teller:
         self.say(f"    the gate {gate} is open")
 
     def on_refused_request(self, request: str, reason: str) -> None:
-        """Record a request that is not a valid call of this model."""
+        """Record and print a request that is not a valid call of this model."""
         self._report_unexpected(f"{request}: {reason}", request=request)
 
     def on_forgotten(self, conversation: Conversation) -> None:
-        """Record the unused steps of an old conversation."""
+        """Record and print the unused steps of an old conversation."""
         self.report_unused([conversation])
 
     def report_unused(self, conversations: list[Conversation]) -> None:
-        """Record the steps that no call has used."""
+        """Record and print the steps that no call has used."""
         for conversation in conversations:
             for steps in conversation.model.unplayed_steps.values():
                 for step in steps:
@@ -116,7 +116,7 @@ class Teller:
                     )
 
     def report_unused_step(self, alias: str, step: int, conversation: int = 0) -> None:
-        """Record a step that no call has used."""
+        """Record and print a step that no call has used."""
         line = self._script.line_of(alias, step)
         place = f"{self._script.path}:{line}"
         thread = f" of the thread {alias}" if alias and self._script.by_thread else ""
@@ -162,5 +162,5 @@ def pluralize(number: int, noun: str, plural: str = "") -> str:
 
 
 def environment_lines(url: str, key: str) -> Mapping[str, str]:
-    """Return the environment variables that point servers to a model."""
+    """Return the environment variables that point a server to the model at `url`."""
     return {"PROVIDER_BASE_URL": url, "OPENAI_BASE_URL": url, "PROVIDER_API_KEY": key}

@@ -35,10 +35,10 @@ def mutate_target(
     json_target: str = "",
     say: Say = print,
 ) -> int:
-    """Try the faults on the target of `target_options` (`configure`); return the exit status.
+    """Try faults on a target, print and write the results, and return the exit status.
 
-    `fault` and `rule` select some, comma-separated; `sample` keeps that many. The results are
-    written to `json_target` as JSON. Raises `UsageError`.
+    `target_options` are the arguments of `configure`; `fault` and `rule` are comma-separated ids;
+    `sample` keeps that many faults. Raises `UsageError` for an unknown id or unusable option.
     """
     check_targets(json_target)
     config = configure(**target_options)
@@ -86,7 +86,10 @@ def exit_status(score: Score) -> int:
 
 
 def choose_faults(config: Config, fault: str, rule: str) -> dict[str, Fault]:
-    """Return the faults of the rules that are judged on this target. Raises `UsageError`."""
+    """Return the faults with the ids `fault` and `rule` whose rule is judged on this target.
+
+    Raises `UsageError` if an id is unknown, or if no fault is left.
+    """
     every, rules = all_faults(), all_rules()
     for name in _names(fault):
         if name not in every:

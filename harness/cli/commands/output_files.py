@@ -1,4 +1,4 @@
-"""Output options that every command spells alike: `--json FILE|-`, `--markdown FILE|-`, `-o FILE`.
+"""Output options, the same in all commands: `--json FILE|-`, `--markdown FILE|-`, `-o FILE`.
 
 `-` is standard output, in place of the text that the command prints otherwise.
 """
@@ -26,7 +26,7 @@ MarkdownOption = Annotated[
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print lines that may quote a server, a client or a folder's name."""
+    """Print lines that may quote a server, a client or a folder's name, safely for a terminal."""
     typer.echo(visible_lines(text), err=err)
 
 
@@ -40,7 +40,7 @@ def write_results(
 ) -> None:
     """Write the results in the requested forms, and as text unless one is on standard output.
 
-    Raises `UsageError` if both are, or if a file cannot be written.
+    Raises `UsageError` if both forms are, or if a file cannot be written.
     """
     check_targets(json_target, markdown_target)
     if json_target:
@@ -53,7 +53,7 @@ def write_results(
 
 
 def check_targets(json_target: str, markdown_target: str = "") -> None:
-    """Reject two forms on standard output, and a file that cannot be written. `UsageError`."""
+    """Raise `UsageError` for two forms on standard output, or a file that cannot be written."""
     from harness.report.report_file import write_problem
 
     if json_target == markdown_target == STANDARD_OUTPUT:

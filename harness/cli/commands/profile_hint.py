@@ -6,9 +6,9 @@ from harness.trace.trace import Trace
 
 
 def profile_hint(trace: Trace) -> str:
-    """Return which `--target` fits a trace without a profile, "" if none does.
+    """Return a hint with the `--target` that fits the server's version, "" if none does.
 
-    The name of such a profile ends in the version that the server says of itself.
+    "" too if the trace has a profile. The names of the profiles end in the version that they fit.
     """
     name = "" if trace.header.profile else server_name(trace)
     for profile in builtin_names():

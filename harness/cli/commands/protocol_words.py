@@ -1,6 +1,6 @@
 """Meanings of the protocol's own words for `harness explain`: methods, types, members, codes.
 
-Each is answered with its shape, the clauses about it, and what the text leaves open.
+An explanation has the shape, the clauses about it, and the points that they leave open.
 """
 
 import re
@@ -26,7 +26,7 @@ CODES: Final = {
 _CODE: Final = re.compile(r"-32[0-9]{3}")
 # Names that statements also use as words of English.
 _PLAIN_WORDS: Final = ("error", "plan", "reasoning", "Thread", "Turn", "Request", "Response")
-# A value in the type of a member, and the requirements listed for a member or value.
+# A value as the type of a member shows it, and how many requirements are listed at most.
 _VALUE: Final = re.compile(r"`([^`]+)`")
 MAX_MENTIONS: Final = 8
 _POINT_OF_CODES: Final = "rpc.error-response"
@@ -34,7 +34,7 @@ _POINT_OF_CODES: Final = "rpc.error-response"
 
 @cache
 def names() -> frozenset[str]:
-    """Return every name that is explained here, without error codes that have no name."""
+    """Return every name that is explained, with the error codes that have a meaning."""
     return frozenset({*_operations(), *_item_types(), *_shapes(), *CODES, *_points(), *_places()})
 
 
@@ -64,7 +64,7 @@ def explain_word(name: str) -> Iterator[str]:
 
 
 def clause_lines(requirement: Requirement) -> Iterator[str]:
-    """Yield a requirement with its words and its place in the documents."""
+    """Yield the lines of a requirement: id, statement and place in the specification."""
     clause = requirement.clause
     yield f"requirement {requirement.id} ({clause.basis})"
     yield from wrap(clause.statement, "  ")
@@ -88,7 +88,7 @@ def _operations() -> dict[str, MethodRow | EventRow]:
 
 
 def _item_types() -> dict[str, str]:
-    """Return the requirement of each item type."""
+    """Return item type -> id of its requirement."""
     shape = shape_of(load_book().schemas, _ITEMS)
     return {variant.value: variant.clause for variant in shape.variants}
 
@@ -104,7 +104,7 @@ def _points() -> dict[str, Unspecified]:
 
 @cache
 def _places() -> dict[str, list[str]]:
-    """Return, for each member and each value of one, the members that it is or may be in words."""
+    """Return name of a member, or a value -> its members, each as `status of Turn: type`."""
     places: dict[str, dict[str, None]] = {}
     for _, shape in all_shapes(load_book().schemas):
         for member in shape.members:
@@ -117,7 +117,7 @@ def _places() -> dict[str, list[str]]:
 
 
 def _place_lines(name: str) -> Iterator[str]:
-    """Yield the members that a name is, or is a value of, and the requirements that mention it."""
+    """Yield the members with this name or value, and the requirements that mention it."""
     places = _places()[name]
     is_member = any(place.startswith(f"{name} of ") for place in places)
     is_value = any(not place.startswith(f"{name} of ") for place in places) or not places
@@ -214,7 +214,7 @@ def _code_lines(code: str) -> Iterator[str]:
 
 
 def _statement_lines(name: str, cited: tuple[str, ...]) -> Iterator[str]:
-    """Yield the requirements about a name, then the open points: cited, of its family, by name."""
+    """Yield requirements, open points and rules about a name: cited, of its family, by mention."""
     mention = _mention(name)
     families = _own_families(name)
 
@@ -245,7 +245,7 @@ def _statement_lines(name: str, cited: tuple[str, ...]) -> Iterator[str]:
 
 
 def _own_families(name: str) -> set[str]:
-    """Return the families of ids that one operation has to itself: turn-start of turn/start."""
+    """Return the id families that no other operation cites: `turn-start` for turn/start."""
     rows = _operations()
     if name not in rows:
         return set()

@@ -1,4 +1,4 @@
-"""A proxy between a client on our standard streams and a server process.
+"""A proxy between a client on this process's standard streams and a server process.
 
 The server inherits our environment, working directory and standard error. The proxy is transparent
 at the end too: it exits with the server's status, or by the signal that ended the server.
@@ -36,9 +36,10 @@ def forwarded_signals() -> list[signal.Signals]:
 
 
 def find_server(command: Sequence[str], option: str) -> list[str]:
-    """Return the server's command with its program resolved. Raises `UsageError`.
+    """Return the server's command with its program resolved.
 
-    `option` is the option that takes the command, as messages name it: `harness faulty --`.
+    Raises `UsageError`, naming `option` (`harness faulty --`), if the program is missing or not
+    given.
     """
     if not command:
         example = f"{option.removesuffix(' --')} … -- agent app-server"
@@ -50,7 +51,7 @@ def find_server(command: Sequence[str], option: str) -> list[str]:
 class ProxyOptions:
     """Options of the relay and of starting the server.
 
-    After `quiet` seconds of silence held messages go on. `option` is as in `find_server`. `env` is
+    `quiet` seconds of silence release held messages. `option` is as in `find_server`. `env` is
     the server's environment, None for ours. `errors` gets the server's standard error, which is
     then copied to ours; with None the server inherits ours. `on_signal` gets forwarded signals.
     """
@@ -64,9 +65,9 @@ class ProxyOptions:
 
 
 async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
-    """Run a server on our standard streams behind the relay and return its exit status.
+    """Run a server behind the relay on our standard streams and return its exit status.
 
-    A negative status is the signal that ended it. Raises `NotStarted`.
+    A negative status is the signal that ended it. Raises `NotStarted` if it cannot be started.
     """
     with anyio.open_signal_receiver(*forwarded_signals()) as signals:
         process = await start_server(command, options)
@@ -103,7 +104,7 @@ async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
 
 
 async def start_server(command: Sequence[str], options: ProxyOptions) -> Process:
-    """Start the server's process in a new session. Raises `NotStarted`."""
+    """Start the server's process in a new session. Raises `NotStarted` if that fails."""
     ignore_lost_input()
     try:
         return await anyio.open_process(
@@ -153,7 +154,7 @@ async def _pass_errors_on(process: Process, errors: Callable[[bytes], None]) -> 
 
 
 async def end_server(process: Process) -> None:
-    """End a server: close its input, then TERM, then KILL."""
+    """End a server: close its input; after each `GRACE_SECONDS`, send TERM, then KILL."""
     if process.stdin is not None:
         with contextlib.suppress(OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
             await process.stdin.aclose()

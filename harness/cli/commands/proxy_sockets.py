@@ -28,7 +28,7 @@ from harness.faults.live.chain import LineFilter
 from harness.faults.live.relay import Relay, Side
 
 PLACEHOLDER = "{listen}"
-# Time for a server to listen.
+# The longest wait until a server listens.
 START_SECONDS = 30.0
 _RETRY_SECONDS = 0.05
 _STANDARD_ERROR = 2
@@ -41,8 +41,8 @@ E = TypeVar("E", bound=Exception)
 class RelayOptions:
     """Options of the relays between clients and servers.
 
-    `live` makes the relay's middle for a client's number, from 1; `on_client_left` is called when
-    its conversation ends. `option` takes the server's command, as messages name it. `env` is the
+    `live` returns the line filter for a client's number, from 1; `on_client_left` is called when
+    its conversation ends. `option` is named in messages about the server's command. `env` is the
     server's environment, None for ours; `to` is the address of a running server, "" for none.
     """
 
@@ -56,7 +56,10 @@ class RelayOptions:
 
 
 class ClientListener:
-    """Accepts clients, and relays between each and its server."""
+    """Listener that accepts clients and relays between each and its server.
+
+    `inner` is the address of one server for all clients; "" starts a server for each.
+    """
 
     def __init__(self, command: Sequence[str], between: RelayOptions, inner: str = "") -> None:
         self._listens = bool(inner)
@@ -128,7 +131,7 @@ class ClientListener:
             ) from error
 
     async def _client(self, side: ClosableSide) -> None:
-        """Hold the conversation of one client."""
+        """Relay the conversation of one client; refuse it if its server cannot be reached."""
         self._count += 1
         number = self._count
         try:
@@ -148,7 +151,7 @@ class ClientListener:
 
     @asynccontextmanager
     async def _server_of(self, token: str | None) -> AsyncGenerator[Side]:
-        """Open the server side of one client."""
+        """Yield the server side for one client: a connection, or a process of its own."""
         if self._inner:
             async with await self.server_at(self._inner, token) as side:
                 yield side
@@ -162,7 +165,10 @@ class ClientListener:
                 await process.aclose()
 
     async def server_at(self, address: str, token: str | None = None) -> ClosableSide:
-        """Connect to the server, waiting until it listens if we started it."""
+        """Connect to the server; if this object started it, wait until it listens.
+
+        Raises `TargetGone` if it ends first, `TimeoutError` after `START_SECONDS`.
+        """
         with anyio.fail_after(START_SECONDS):
             while True:
                 try:
@@ -178,7 +184,7 @@ class ClientListener:
 def take_clients(address: str, command: Sequence[str], between: RelayOptions) -> int:
     """Serve clients at an address until a signal or the server's end; return the exit status.
 
-    Raises `UsageError`.
+    Raises `UsageError` if it cannot listen there, or if the server cannot be started.
     """
     return anyio.run(serve_clients, address, command, between)
 
@@ -194,7 +200,7 @@ async def serve_clients(address: str, command: Sequence[str], between: RelayOpti
         door = ClientListener(command, between, inner)
         try:
             return await door.run(address)
-        # Not `except*`: before Python 3.11.4 what it raises is a group again.
+        # Not `except*`: before Python 3.11.4 an error raised in it becomes a group again.
         except ExceptionGroup as group:
             if refusal := _first_error(group, UsageError):
                 raise UsageError(str(refusal)) from group
@@ -229,7 +235,7 @@ def check_listen(address: str) -> None:
 
 
 async def hold_conversation(relay: Relay) -> None:
-    """Relay one conversation until the server ends, or the client leaves and then the server."""
+    """Relay one conversation until the server ends, or `GRACE_SECONDS` after the client left."""
     async with anyio.create_task_group() as tasks:
 
         async def from_client() -> None:

@@ -22,11 +22,11 @@ from harness.trace.record.tap import ProgramTap, Tap
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Header
 
-# The option that takes the server's command, as messages name it.
+# The command line before the server's command, as error messages show it.
 OPTION: Final = "harness record --"
 EXEC: Final = "exec"
 SURFACES: Final = (SESSION, EXEC)
-# The end of a program's standard error is kept, as in a trace of a run.
+# The last bytes of a program's standard error are kept, as in a trace of a run.
 MAX_STDERR_BYTES: Final = 64 * 1024
 # A recorder never holds messages back, so silence does not matter.
 NEVER_QUIET: Final = float("inf")
@@ -51,7 +51,10 @@ class Recording:
     model_url: str = ""
 
     def open(self, masker: Masker) -> RecordingFile:
-        """Open the file and write its header. Raises `UsageError`."""
+        """Open the file and write its header.
+
+        Raises `UsageError` for an unknown surface or profile, or a file that cannot be written.
+        """
         if self.surface not in SURFACES:
             raise UsageError(
                 f"--surface {self.surface}: expected one of {', '.join(SURFACES)}; nothing else is "
@@ -75,7 +78,7 @@ class Recording:
 
 
 def record(command: Sequence[str], recording: Recording, masker: Masker) -> int:
-    """Run a server, or an agent, on our standard streams and return its exit status.
+    """Record a server, or an agent, on our standard streams and return its exit status.
 
     A negative status is the signal that ended it. Raises `UsageError` if it cannot be started or
     the file cannot be written.
@@ -130,7 +133,7 @@ def real_model_url(option_url: str, environ: Mapping[str, str]) -> str:
 
 
 class _Session:
-    """A server on standard streams."""
+    """Recording of a server on standard streams."""
 
     end = End.CLOSED
 
@@ -139,7 +142,7 @@ class _Session:
         self._tap = Tap(file, masker)
 
     def write_start(self, command: Sequence[str]) -> None:
-        """Write what is started."""
+        """Write the folder and the command."""
         note_start(self._file, self._masker, command)
 
     def proxy_options(self, env: Mapping[str, str] | None) -> ProxyOptions:
@@ -147,12 +150,12 @@ class _Session:
         return ProxyOptions(self._tap, NEVER_QUIET, OPTION, env)
 
     def write_end(self, status: int) -> None:
-        """Write how it ended."""
+        """Write the server's exit status."""
         self._file.write_mark(RecorderNote("the server ended", server_ended=True, status=status))
 
 
 class _Program:
-    """A program that reads its whole input first, such as `agent exec`."""
+    """Recording of a program that reads its whole input first, such as `agent exec`."""
 
     end = End.QUIESCENT
     _connection = "p1"
@@ -164,7 +167,7 @@ class _Program:
         self._push = "none"
 
     def write_start(self, command: Sequence[str]) -> None:
-        """Write what is started."""
+        """Write the command and the folder."""
         words = self._masker.mask_words(command)
         self._file.write_mark(ProgramStarted(self._connection, words, str(Path.cwd())))
 
@@ -187,7 +190,7 @@ class _Program:
         self._push, self.end = number.name, End.CLOSED
 
     def write_end(self, status: int) -> None:
-        """Write its standard error, and how it ended."""
+        """Write the program's standard error and exit status."""
         self._tap.flush(always=not self._tap.input_written)
         errors = self._errors.decode("utf-8", "backslashreplace")
         self._file.write_mark(ProgramErrors(self._connection, errors))

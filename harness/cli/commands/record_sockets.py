@@ -32,7 +32,8 @@ def record_sockets(
 ) -> int:
     """Record clients that connect to `listen`, or one on our standard streams.
 
-    The server is started, or runs at `to`. Return the exit status. Raises `UsageError`.
+    The server is started, or runs at `to`. Return the exit status. Raises `UsageError` if the
+    options contradict each other, or if an address, the command or the file is not usable.
     """
     if recording.surface != SESSION:
         raise UsageError(f"--surface {recording.surface} has no sockets; leave --listen out")

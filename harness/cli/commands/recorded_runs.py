@@ -11,7 +11,7 @@ from harness.report.compare.values import Run
 from harness.report.json_form import read_report
 from harness.scenario.explain import unknown_name
 
-# Runs that need no name, counted from the latest.
+# Aliases of recorded runs, the latest first.
 RUN_ALIASES = ("last", "previous")
 
 
@@ -34,7 +34,7 @@ def find_run(word: str) -> Run:
 
 
 def _other_kind(path: Path) -> str:
-    """Return what a file is instead of a report of a run and what to do, "" if it is unknown."""
+    """Return a message on a recording or a result of `harness check`, "" for any other file."""
     with path.open("rb") as source:
         row = _object_in(next((line for line in source if line.strip()), b""))
     if "trace" in row or {"t", "dir"} <= row.keys():

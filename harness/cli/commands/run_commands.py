@@ -12,7 +12,7 @@ _RUN = "a JSON report, a name in .harness/reports, last, or previous"
 
 
 class exit_on_error:
-    """Turns the errors that a user can cause into one line and exit status 2."""
+    """Context manager that turns `UsageError` and `OSError` into one line and exit status 2."""
 
     def __enter__(self) -> None:
         return None

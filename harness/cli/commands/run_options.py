@@ -163,7 +163,7 @@ def run(
 
 
 def _check_files(*named: tuple[str, str]) -> None:
-    """Reject report files that could not be written after everything was played."""
+    """Exit with a message if a report file could not be written at the end of the run."""
     from harness.client.target.run_folders import base_folder
     from harness.report.report_file import write_problem
 
@@ -179,7 +179,10 @@ def _check_files(*named: tuple[str, str]) -> None:
 
 
 def _to_stdout(*named: tuple[str, str]) -> list[str]:
-    """Replace `-` by standard output; everything else is then printed to standard error."""
+    """Return the paths, `-` as standard output; all else then goes to standard error.
+
+    Exits with a message if two of them are `-`.
+    """
     printed = [option for option, path in named if path == "-"]
     if len(printed) > 1:
         both = " ".join(f"{option} -" for option in printed)

@@ -1,4 +1,4 @@
-"""`harness doctor --sdk-cmd`: check whether an SDK can be judged by its driver; judge nothing."""
+"""`harness doctor --sdk-cmd`: check whether an SDK and its driver can be judged; judge nothing."""
 
 import json
 import shlex

@@ -42,7 +42,7 @@ _WRITTEN = re.compile(r'<a id="([^"]+)">')
 
 
 def documents() -> dict[str, Path]:
-    """Return the pages by name: `profiles`, `adr/0001-double-entry`, `README`."""
+    """Return page name -> file; names are `profiles`, `adr/0001-double-entry`, `README`."""
     shipped = _PACKAGE / "bundled_docs"
     root = shipped if shipped.is_dir() else _PACKAGE.parent
     pages = {Path(name).stem: root / name for name in _TOP}
@@ -66,7 +66,8 @@ def document_lines() -> Iterator[str]:
 def find_document(reference: str) -> tuple[Path, str]:
     """Return the page that `reference` names, and the anchor after `#` ("" for none).
 
-    All of these work: `profiles`, `docs/profiles.md`, `docs/protocol.md#turn.completes`.
+    All of these work: `profiles`, `docs/profiles.md`, `docs/protocol.md#turn.completes`. Raises
+    `UsageError` if no page has the name.
     """
     name, _, anchor = reference.partition("#")
     pages = documents()
@@ -84,7 +85,7 @@ def find_document(reference: str) -> tuple[Path, str]:
 
 
 def document_text(reference: str) -> str:
-    """Return a page, or the part of it that an anchor names. Raises `UsageError`."""
+    """Return a page, or the part at the anchor. Raises `UsageError` if there is no such."""
     path, anchor = find_document(reference)
     text = path.read_text("utf-8")
     if not anchor:
@@ -147,13 +148,13 @@ def example_lines() -> Iterator[str]:
 
 
 def _example_title(name: str) -> str:
-    """Return the first line of the comment at the head of its last file."""
+    """Return the first line of the docstring or comment that begins the example's last file."""
     text = _example_files(name)[-1].read_text("utf-8")
     return re.split(r'"""|/\*\*\s*\*?\s*', text, maxsplit=2)[1].splitlines()[0].removesuffix(" */")
 
 
 def _example_files(example_name: str) -> list[Path]:
-    """Return the files of an example, in the wheel or a checkout. Raises `UsageError`."""
+    """Return the files of an example in the wheel or a checkout; `UsageError` if it is unknown."""
     name = example_name.removesuffix(".py")
     if name not in EXAMPLES:
         names = [*EXAMPLES, *SDKS]
@@ -169,9 +170,9 @@ def _example_files(example_name: str) -> list[Path]:
 
 
 def example_text(name: str) -> str:
-    """Return the source of an example; several files each below their name. Raises `UsageError`.
+    """Return the source of an example, several files joined, each below its name.
 
-    Of an SDK it is the page that describes it.
+    For an SDK, return its README. Raises `UsageError` if the name is unknown.
     """
     if name in SDKS:
         return document_text(SDKS[name][0])
@@ -182,9 +183,10 @@ def example_text(name: str) -> str:
 
 
 def write_example(name: str, to: Path, *, force: bool = False) -> list[Path]:
-    """Write an example to a file or into a folder. Raises `UsageError`.
+    """Write an example to a file or into a folder, and return the files written.
 
-    An example of several files goes into a folder, which is created.
+    An example of several files goes into a folder, which is created. Raises `UsageError` if the
+    name is unknown, or a file exists and `force` is not given.
     """
     if name in SDKS:
         pairs = [(file, to / place) for file, place in _sdk_files(name)]
@@ -214,7 +216,7 @@ def _sdk_root() -> Path:
 
 
 def _sdk_files(name: str) -> Iterator[tuple[Path, str]]:
-    """Yield the files of an SDK, and where each stands below its folder."""
+    """Yield the files of an SDK, each with its path relative to the SDK's folder."""
     folder, parts = SDKS[name]
     base = _sdk_root() / folder
     for part in parts:
@@ -227,7 +229,8 @@ def _sdk_files(name: str) -> Iterator[tuple[Path, str]]:
 def bundled_scenario_text(name: str) -> str:
     """Return the file of a bundled scenario by its id; for a row of a family, the expanded file.
 
-    A family's own id, `lasting/overrides`, names its own file. Raises `UsageError`.
+    A family's own id, such as `lasting/overrides`, names the family's file. Raises `UsageError` if
+    the id is unknown.
     """
     plain = name.removesuffix(SUFFIX).removesuffix(FAMILY)
     paths = bundled_files()

@@ -142,7 +142,7 @@ class Shown:
         )
 
     def _violations_by_last_frame(self) -> Mapping[int | None, list[Row]]:
-        """Return the findings by the last message of their proof, None without one."""
+        """Return number of the last message of the proof -> findings; None if no proof is kept."""
         by_frame: defaultdict[int | None, list[Row]] = defaultdict(list)
         for row in self.violations:
             by_frame[max(row.frames, default=None)].append(row)
@@ -283,7 +283,7 @@ def _load(path: Path) -> Trace:
 def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]:
     """Return a trace and the findings of `harness check`, the suspected ones among them.
 
-    A trace that no rule judges has none.
+    Without findings if no rule judges the trace's surface.
     """
     deviations = profile.deviations if profile else ()
     try:
@@ -304,7 +304,7 @@ def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]
 
 
 def sent_bytes(path: Path) -> bytes:
-    """Return the bytes that the harness sent, by line; a program's input is sent as it is."""
+    """Return the bytes that the harness sent: each message as a line, a program's input as is."""
     trace = _load(path)
     sent_frames = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
     return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent_frames)

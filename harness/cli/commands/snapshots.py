@@ -147,7 +147,7 @@ def _select(path: Path, names: Sequence[str]) -> _Selection:
 
 
 def _matches(name: str, words: Sequence[str]) -> bool:
-    """Return whether a word names a snapshot, with or without its target, or its folder."""
+    """Return whether one of the words (name, pattern, `folder/`) fits, with or without target."""
     scenario = name.partition("/")[2]
     return any(
         fnmatchcase(candidate, f"{word}*" if word.endswith("/") else word)
@@ -232,7 +232,7 @@ def _review(chosen: _Selection) -> None:
 
 
 def _print_all(chosen: _Selection) -> None:
-    """Print the review for a file or a program, and how to decide without a terminal."""
+    """Print the differences, the snapshots that wait, and how to decide without a terminal."""
     from harness.report.snapshot.difference_lines import unified_lines
     from harness.report.snapshot.review import difference_lines
 

@@ -37,15 +37,15 @@ class ClosableSide(Side, Protocol):
     token: str | None
 
     async def refuse(self) -> None:
-        """Close it, because the other side cannot be reached."""
+        """Close the connection, because the other side cannot be reached."""
         ...
 
     async def __aenter__(self) -> Self:
-        """Return it, to be closed at the end of the block."""
+        """Return this side, to be closed at the end of the block."""
         ...
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the connection."""
         ...
 
 
@@ -64,7 +64,7 @@ class SocketSide:
             return []
 
     async def send(self, frames: list[Frame]) -> None:
-        """Write messages as text, valid or not. Raises `TargetGone`."""
+        """Send messages as text, valid or not. Raises `TargetGone` if the connection is closed."""
         try:
             for frame in frames:
                 await self._socket.send(frame.raw, text=True)
@@ -76,7 +76,7 @@ class SocketSide:
         await self._socket.close()
 
     async def refuse(self) -> None:
-        """Close it with an error code."""
+        """Close the connection with an error code."""
         await self._socket.close(_INTERNAL_ERROR)
 
     async def __aenter__(self) -> Self:
@@ -98,7 +98,7 @@ class LineSide:
         self._cutter = Cutter()
 
     async def receive(self) -> list[Piece]:
-        """Return some lines, an empty list at the end."""
+        """Return the next lines, an empty list at the end."""
         return await read_lines(self._read, self._cutter)
 
     async def _read(self) -> bytes:
@@ -108,7 +108,7 @@ class LineSide:
             return b""
 
     async def send(self, frames: list[Frame]) -> None:
-        """Write lines. Raises `TargetGone`."""
+        """Write lines. Raises `TargetGone` if the connection is closed."""
         try:
             await self._stream.send(encode_frames(frames))
         except GONE as error:
@@ -136,7 +136,7 @@ class LineSide:
 async def clients_at(
     address: str, client: Callable[[ClosableSide], Awaitable[None]]
 ) -> AsyncGenerator[str]:
-    """Accept clients at an address and yield it, with the actual port.
+    """Accept clients at an address, call `client` for each, and yield the address and real port.
 
     Raises `OSError` if the address cannot be listened on.
     """
@@ -190,7 +190,10 @@ async def connect_to(address: str, token: str | None = None) -> ClosableSide:
 
 
 def remove_stale_socket(path: Path) -> None:
-    """Remove a socket file without a listener. Raises `UsageError` for anything else."""
+    """Remove a socket file without a listener, if there is one.
+
+    Raises `UsageError` for another kind of file, or if a program listens there.
+    """
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise UsageError(f"cannot listen at unix:{path}: there is another file")

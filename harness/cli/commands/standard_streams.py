@@ -1,4 +1,4 @@
-"""Our own standard streams, and those of a process, as sides of a relay.
+"""Standard streams of this process, and the pipes of a server's, as sides of a relay.
 
 The descriptors are shared with other programs, so their mode is never changed.
 """
@@ -24,7 +24,7 @@ GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream,
 
 
 class OwnStreams:
-    """The client on our standard input and output."""
+    """The client on the standard input and output of this process."""
 
     def __init__(self) -> None:
         self._cutter = Cutter()
@@ -41,14 +41,14 @@ class OwnStreams:
             return b""
 
     async def send(self, frames: list[Frame]) -> None:
-        """Write to the client. Raises `TargetGone`."""
+        """Write to the client. Raises `TargetGone` if it reads no more."""
         await write_all(1, encode_frames(frames))
 
     async def close(self) -> None:
         """Do nothing: the client sees the end when this process ends."""
 
     async def wait_closed(self) -> None:
-        """Wait until our output has no reader, where the system reports it.
+        """Wait until our output has no reader; forever if the system cannot report it.
 
         A pipe or socket that only we write to becomes readable when its other end is closed.
         """
@@ -79,7 +79,7 @@ class ProcessStreams:
             return b""
 
     async def send(self, frames: list[Frame]) -> None:
-        """Write to the server. Raises `TargetGone`."""
+        """Write to the server. Raises `TargetGone` if it closed its input."""
         try:
             await self._in.send(encode_frames(frames))
         except GONE as error:
@@ -102,7 +102,7 @@ async def read_lines(read: Callable[[], Awaitable[bytes]], cutter: Cutter) -> li
 
 
 async def write_all(descriptor: int, data: bytes) -> None:
-    """Write all data to one of our descriptors. Raises `TargetGone`."""
+    """Write all data to one of our descriptors. Raises `TargetGone` if nobody reads it."""
     view = memoryview(data)
     while view:
         await _wait_ready(anyio.wait_writable, descriptor)

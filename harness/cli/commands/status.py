@@ -82,7 +82,7 @@ def to_plain(targets: Sequence[Target]) -> list[dict[str, Any]]:
 
 
 def status_lines(targets: Sequence[Target], *, full: bool = False) -> Iterator[str]:
-    """Yield the table as Markdown lines."""
+    """Yield the table of rules and a summary as Markdown; with `full`, the requirements too."""
     book, faults = load_book(), all_faults()
     yield from _rule_table(book, faults, targets)
     yield ""
@@ -144,7 +144,7 @@ def _target(
 
 
 def _merge_outcome(before: Outcome, mutation: Mutation) -> Outcome:
-    """Return KILLED if any trace killed the fault, else SURVIVED if it survived on any."""
+    """Return KILLED if any trace killed the fault, else SURVIVED, MASKED or NOT_APPLIED."""
     pair = (before, mutation.outcome)
     if Outcome.KILLED in pair:
         return Outcome.KILLED

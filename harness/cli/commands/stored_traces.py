@@ -59,13 +59,13 @@ class TraceCheck:
 
     @property
     def red(self) -> bool:
-        """Return whether a rule is broken whose level counts, or a rule crashed."""
+        """Return whether a MUST (with `strict` also a SHOULD) is broken, or a rule crashed."""
         levels = (Level.MUST, Level.SHOULD) if self.strict else (Level.MUST,)
         return any(row.level in levels or row.verdict is Verdict.ERROR for row in self.violations)
 
     @property
     def violations(self) -> list[Row]:
-        """Return the violations that are not known."""
+        """Return the rows of broken rules that are not known, and of crashed rules."""
         return [row for row in self.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
 
     def counts(self) -> Counter[str]:
@@ -75,7 +75,7 @@ class TraceCheck:
         return +counts
 
     def lines(self) -> Iterator[str]:
-        """Yield the file with its counts, what was not judged, and each cause with its messages."""
+        """Yield the file's counts, how missing messages were judged, and causes with messages."""
         findings = [row for row in self.rows if row.verdict is not Verdict.PASS]
         passed = {row.rule for row in self.rows} - {row.rule for row in findings}
         counts = count_words(self.counts())
@@ -166,7 +166,7 @@ class TraceCheck:
 
 
 def line_words(trace: Trace, seq: int) -> str:
-    """Return the line of a message in the trace's file in words, "" if it was read from none."""
+    """Return `, line N` for a message of the trace's file, "" if it was not read from a file."""
     line = trace.line_of(seq)
     return f", line {line}" if line else ""
 
@@ -195,7 +195,7 @@ def _word(row: Row) -> str:
 
 
 def _clauses(row: Row) -> Iterator[str]:
-    """Yield the requirement of a violation; of several, the first and their number."""
+    """Yield the requirement of a violation; of several, the first and the number of the others."""
     of_rule = load_book().requirements_of(row.rule)
     concerned = [requirement for requirement in of_rule if requirement.id in row.clauses] or list(
         of_rule
@@ -226,7 +226,7 @@ def check_trace(
     A third-party recording has no header: its renames are guessed among `known_names`. Its client
     is not the harness, so rules about the harness's own messages do not apply. `known_reason`
     returns why a violation in a scenario ("" in a recording) is known, "" if it is not;
-    `possible_reason` why one of the same rule is known elsewhere. `settle` and `settled` are those
+    `possible_reason`, why one of its rule is known elsewhere. `settle` and `settled` are those
     of `decide_treatment`. Without `rules`, all rules of the surface judge it. Raises
     `TraceFormatError` if there are none, since "nothing found" would read as "nothing wrong".
     """

@@ -1,4 +1,4 @@
-"""Choose messages of a trace: by thread, turn, item, method, direction and time.
+"""A filter of a trace's messages: by thread, turn, item, method, direction and time.
 
 A request and its answer are chosen together, unless the direction or the time excludes one of them.
 """
@@ -42,7 +42,7 @@ class TraceFilter:
 
     @property
     def chooses_by_content(self) -> bool:
-        """Return whether events between the messages are left out."""
+        """Return whether messages are chosen by more than time; then no marks are shown."""
         return bool(self.thread or self.turn or self.item or self.methods or self.direction)
 
     @property
@@ -58,7 +58,10 @@ class TraceFilter:
         return first <= round(at, 4) <= last
 
     def choose(self, trace: Trace, pairs: Correlation) -> list[Frame]:
-        """Return the chosen messages. Raises `UsageError` for a name that no message has."""
+        """Return the chosen messages.
+
+        Raises `UsageError` for an id or method that no message has, or a wrong direction or time.
+        """
         direction = self._parse_direction()
         self._check_methods(trace.frames)
         ids = {
@@ -141,7 +144,7 @@ def _object_ids(kind: str, value: Any, *, bare: bool = True) -> Iterator[tuple[s
 
 
 def _known_id(kind: str, prefix: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """Return the id `prefix`, or the only one that begins or ends with it."""
+    """Return the id `prefix`, or the only id that begins or ends with it, else `UsageError`."""
     known = list(dict.fromkeys(identifier for named, identifier in pairs if named == kind))
     if prefix in known:
         return prefix

@@ -1,4 +1,4 @@
-"""Silences in a trace, and what was being waited for in each."""
+"""Silences in a trace, each with the work or answer that was outstanding."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def find_gaps(trace: Trace) -> list[Gap]:
 
 
 class _Outstanding:
-    """The things that a next message depends on."""
+    """Questions, model calls, answers, items, turns and programs that are outstanding."""
 
     def __init__(self) -> None:
         self._ledgers = ConnectionLedgers()
@@ -64,7 +64,7 @@ class _Outstanding:
         self._programs: set[str] = set()
 
     def feed(self, event: Event) -> None:
-        """Take one message or mark in."""
+        """Record the next message or mark."""
         if isinstance(event, Frame):
             self._ledgers.feed(event)
             return
@@ -82,7 +82,7 @@ class _Outstanding:
                 pass
 
     def describe(self) -> str:
-        """Say what is outstanding; if nothing is, the client has to act."""
+        """Return the outstanding things in words; "the client" if there are none."""
         causes = self._direct_causes() or self._running_work() or ["the client"]
         more = len(causes) - MAX_CAUSES_NAMED
         words = ", and ".join(causes[:MAX_CAUSES_NAMED])

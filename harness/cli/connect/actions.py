@@ -28,7 +28,7 @@ _MAX_LAST_SHOWN = 20
 
 
 class Actions:
-    """Executes typed lines. With `patient` each request is awaited, as scripts need it.
+    """Executor of typed lines. With `patient`, as for scripts, each request is awaited.
 
     `timeouts` counts the waits that were given up.
     """
@@ -73,7 +73,7 @@ class Actions:
         return ""
 
     async def decide(self, decision: str) -> None:
-        """Answer the oldest question with a decision. Raises `UsageError`."""
+        """Answer the oldest question. Raises `UsageError` if there is none, or for a wrong word."""
         self._display.user_spoke()
         await self._answer(Answer(decision=decision))
 
@@ -146,7 +146,7 @@ class Actions:
                 self._help()
 
     async def wait(self) -> Rest:
-        """Wait until nothing is under way, or the user or the model must act."""
+        """Wait until nothing is under way or someone must act; note and return which it is."""
         bounds = self._server.options.bounds
         state = await self.talk.wait_rest(bounds.settle, bounds.step)
         if state is Rest.SILENT:
@@ -248,11 +248,11 @@ class Actions:
 
 
 def question_line(question: Frame, decisions: list[str]) -> str:
-    """Return the server's question with the words that answer it."""
+    """Return the line that shows a server's question and the words that answer it."""
     words = ", ".join(decisions) or ":answer JSON"
     return f"  ? {question_subject(question)}: {words}"
 
 
 def is_question(frame: Frame) -> bool:
-    """Return whether a message asks the client something."""
+    """Return whether a message is a request of the server."""
     return frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET

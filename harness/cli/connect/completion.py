@@ -14,7 +14,7 @@ from harness.protocol.spec.members import Member
 from harness.scenario.bundled import bundled_ids
 
 IdsInUse = Callable[[], dict[str, str]]
-"""Returns the ids in use: member -> value."""
+"""Function that returns the ids in use: member -> value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Proposal:
 
 
 class LineCompleter(Completer):
-    """Proposes what can stand at the end of a line."""
+    """Completer of a typed line: methods, members, values and commands of the prompt."""
 
     def __init__(self, fields: Fields, ids_in_use: IdsInUse) -> None:
         self._fields = fields
@@ -121,7 +121,7 @@ def _match_words(prefix: str, words: Iterable[str]) -> Iterator[Proposal]:
 
 
 def _matches(prefix: str, word: str) -> bool:
-    """Return whether a word, or one of its parts, begins so: `start` finds `turn/start`."""
+    """Return whether a word, or a part of it after "/", begins with `prefix`, ignoring case."""
     prefix, word = prefix.lower(), word.lower()
     return word.startswith(prefix) or any(part.startswith(prefix) for part in word.split("/"))
 

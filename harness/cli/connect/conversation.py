@@ -25,10 +25,10 @@ _WHY = {
 
 
 async def finish(server: LiveServer, actions: Actions, *, patient: bool, stopped: bool) -> int:
-    """Judge the end, print the findings, and return the exit status.
+    """Judge the end, print the number of findings, and return the exit status.
 
     1 if a MUST was broken, the server ended by itself, or a wait was given up, else 0. With
-    `patient` a silent server gets the time of a step; `stopped` if a signal ended it.
+    `patient`, wait for the bound of a step; with `stopped`, a signal came: do not wait at all.
     """
     talk = server.talk
     rest = Rest.BUSY
@@ -79,9 +79,10 @@ async def hold_conversation(
     patient: bool,
     ends: tuple[Signals, ...],
 ) -> int:
-    """Hold the conversation until its lines or one of these signals end it.
+    """Execute `lines` on a server until they end or a signal of `ends` comes.
 
-    Return the exit status. With `patient` requests are awaited. Raises `UsageError`.
+    Return the exit status. With `patient` requests are awaited. Raises `UsageError` if the server
+    cannot be started or reached.
     """
     status = stopped = 0
     problem: UsageError | None = None

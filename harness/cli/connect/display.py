@@ -65,7 +65,7 @@ class Display:
             )
 
     def show_frame(self, frame: Frame) -> None:
-        """Show a message, or count it."""
+        """Show a message, or only count it after `MAX_ALIKE_SHOWN` of its kind in a row."""
         kind = _kind_of(frame)
         if kind != self._row.kind or not kind:
             self.flush_row()
@@ -78,7 +78,7 @@ class Display:
     def show_finding(self, row: Row, known_reason: str = "", *, in_full: bool = False) -> None:
         """Show a finding right under its message.
 
-        One that does not count is abridged, unless `in_full`.
+        A known one, or one of level INFO, is abridged unless `in_full`.
         """
         self.flush_row()
         lines = list(finding_lines(row, self._book, known_reason))
@@ -152,7 +152,7 @@ _COLOUR_OF = {
 
 
 def name_of(frame: Frame) -> str:
-    """Return the method of a message, or the kind of answer."""
+    """Return the method of a message, the kind of answer, or `no message`."""
     if frame.method:
         asks = f" id {json.dumps(frame.id)}" if frame.kind is Kind.REQUEST else ""
         return visible(frame.method) + asks

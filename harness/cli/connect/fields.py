@@ -46,7 +46,7 @@ class Fields:
         return list(dict.fromkeys(_values(self.book.schemas, reference, path)))
 
     def required_members(self, method: str) -> list[str]:
-        """Return the required members of the params, as far as the text says."""
+        """Return the members of the params that the specification requires."""
         return [member.name for member in self.members(method) if member.required]
 
     def decisions(self, method: str) -> list[str]:
@@ -61,7 +61,7 @@ class Fields:
 
 
 def _composed_members(method: str) -> list[Member]:
-    """Return the members that we send ourselves, where the text shows none."""
+    """Return the members of our own wire model, for params that the specification does not show."""
     row = BY_METHOD.get(method)
     if row is None:
         return []

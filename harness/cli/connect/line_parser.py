@@ -64,7 +64,7 @@ Line = Request | Raw | Answer | Command
 
 
 def parse_line(line: str, fields: Fields) -> Line | None:
-    """Parse a line; None if it is empty. Raises `UsageError`."""
+    """Parse a line; None if it is empty or a comment. Raises `UsageError` if it is not valid."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None
@@ -84,7 +84,10 @@ def parse_line(line: str, fields: Fields) -> Line | None:
 
 
 def params_of(text: str) -> dict[str, Any] | None:
-    """Parse params: a JSON object, or `name=value` pairs. Raises `UsageError`."""
+    """Parse params: a JSON object, or `name=value` pairs; None if there are none.
+
+    Raises `UsageError` for any other text.
+    """
     if not text:
         return None
     if text.startswith("{"):

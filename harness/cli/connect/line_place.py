@@ -1,4 +1,4 @@
-"""The cursor's place in a line being typed: the object, at a key or a value."""
+"""The cursor's place in a JSON object that is being typed: its path, at a key or a value."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -85,7 +85,7 @@ def line_place(text: str) -> LinePlace | None:
 
 
 def _end_of(text: str, start: int) -> int | None:
-    """Return the end of the word or string that begins there, None if it is unfinished."""
+    """Return the end of the word or string that begins at `start`, None if it is unfinished."""
     if text[start] == '"':
         position = start + 1
         while position < len(text):

@@ -68,9 +68,10 @@ class LiveServer:
     _first_children: set[int] = field(default_factory=set[int])
 
     async def start(self) -> None:
-        """Start the server, or connect to it, and shake hands. Raises `TargetError`, `UsageError`.
+        """Start the server, or connect to it, and send initialize, unless the profile has none.
 
-        After a restart over the same home the connection has another name in the trace.
+        Each start has a new connection name in the trace. Raises `TargetError` if the server cannot
+        be started or reached, `UsageError` for settings that the profile cannot pass to it.
         """
         self._ending = False
         transport = await self._transport()
@@ -149,7 +150,7 @@ class LiveServer:
         return f"the server ended with exit status {self.process.returncode}"
 
     def stderr_lines(self, count: int) -> list[str]:
-        """Return the last lines of the server's standard error."""
+        """Return the last lines of the server's standard error; [] if we did not start it."""
         if self.process is None:
             return []
         return [line[:300] for line in self.process.stderr_tail().strip().splitlines()[-count:]]
@@ -165,7 +166,7 @@ class LiveServer:
         await self.start()
 
     async def stop(self) -> ProcessExit | None:
-        """End the server that we started, or disconnect from the one we connected to."""
+        """End the server that we started and return its exit, or disconnect and return None."""
         self._ending = True
         if self._socket is not None:
             await self._socket.aclose()
@@ -238,7 +239,7 @@ async def _open_conversation(
     folder: RunFolder,
     tasks: TaskGroup,
 ) -> AsyncGenerator[LiveServer]:
-    """Yield the conversation with its scenario's MCP servers, which we play, and pipes."""
+    """Yield the server; if we start it, with the MCP servers and pipes of the scenario."""
     # A server that we did not start has its own folders and configuration.
     scenario = options.scenario.scenario if options.scenario and not options.address else None
     async with serve_mcp_servers(
@@ -253,7 +254,7 @@ async def _open_conversation(
 
 
 def _left_out(loaded: Loaded) -> list[str]:
-    """Return the names of a scenario's parts beside its script."""
+    """Return the scenario's parts that a server at an address does not get."""
     scenario = loaded.scenario
     parts = {
         "files": scenario.workspace.files,
@@ -302,7 +303,7 @@ def _build_live_server(
 
 
 def _defaults(options: ConnectOptions, cwd: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return default params of requests: a thread works in our folder."""
+    """Return method -> default params: a thread's folder and settings; {} with an address."""
     if options.address:
         return {}
     settings: dict[str, Any] = {}

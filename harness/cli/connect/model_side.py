@@ -18,9 +18,9 @@ from harness.trace.marks import MarkBody, McpToolCall, ModelCall, ModelEnd
 from harness.trace.recorder import Recorder
 
 DEFAULT_DELTAS = ("Hello ", "from ", "the fake model.")
-# Every call gets the same answer, more often than a session by hand can need.
+# Repetitions of an answer to every call: more than a session by hand can need.
 _ENDLESS_CALLS = 100_000
-# New entries of a call's input that are shown.
+# New input entries shown per call, the last ones.
 _MAX_ENTRIES_SHOWN = 4
 
 Tell = Callable[[str], None]
@@ -34,16 +34,16 @@ class _Gates(GateReporter):
         self._side = side
 
     def reach(self, name: str) -> None:
-        """Mark the gate as reached."""
+        """Mark the gate as reached; report it if it is a pipe that commands write to."""
         super().reach(name)
         if self._side.pipes.get(name):
             self._side.pipe_written(name)
 
 
 class ModelSide:
-    """The model. `tell` shows its calls and answers.
+    """Scripted model of the conversation; `tell` prints a line about a call or a gate.
 
-    The `tools` of MCP servers that its calls offer are noted in the trace.
+    If a call offers one of the `tools` of MCP servers, the trace notes it.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ModelSide:
         self.url = models.url
         self.gates = _Gates(self)
         self.pipes: dict[str, bool] = {}
-        """The pipes of the workspace; true if commands write to it."""
+        """Pipe of the workspace -> whether commands write to it."""
         self.description = ""
         self._models = models
         self._recorder = recorder
@@ -91,7 +91,7 @@ class ModelSide:
         self._play(scripts, f"{name}, {steps} step(s)")
 
     def state(self) -> list[str]:
-        """Return lines about its script and progress, and the tools offered."""
+        """Return lines about the address, script, calls, offered tools and gates."""
         model = self._model
         lines = [
             f"the model is at {self.url}",

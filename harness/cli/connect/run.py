@@ -90,7 +90,11 @@ _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(
     options: ConnectOptions, judging: Judging, base: Path, write: Write, complain: Write
 ) -> int:
-    """Hold the conversation and return the exit status. Raises `UsageError`."""
+    """Hold the conversation and return the exit status.
+
+    `complain` gets the mistakes in piped lines. Raises `UsageError` if the server cannot be started
+    or reached.
+    """
     if os.isatty(0) and os.isatty(1):
         from harness.cli.connect.terminal import at_terminal
 

@@ -25,12 +25,12 @@ from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Mark
 
-# The first id of our requests: raw ones typed by the user begin with 1.
+# The first id of composed requests: in raw ones the user is likely to type ids from 1.
 FIRST_ID = 1001
 
 
 class Rest(StrEnum):
-    """The state of a conversation in which no more messages come."""
+    """State of a conversation after a wait."""
 
     AT_REST = "at rest"
     ASKS = "it waits for an answer"
@@ -108,7 +108,7 @@ class Talk:
         recorder.mark_listeners.append(self._on_mark)
 
     def next_connection(self) -> str:
-        """Return the name of the next connection."""
+        """Return the name of the next connection, and forget the running turns."""
         self._connections += 1
         self._turns.clear()
         return f"c{self._connections}"
@@ -130,7 +130,7 @@ class Talk:
 
     @property
     def open_duties(self) -> list[str]:
-        """Return the open duties of the server, in words."""
+        """Return the messages that the server still owes, in words."""
         return [str(duty) for duty in self._owed.open_obligations()]
 
     @property
@@ -139,7 +139,7 @@ class Talk:
         return self.peer is None or self.peer.inbox.closed
 
     def fill_params(self, method: str, given_params: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return the params to send: the given ones, completed by ids in use."""
+        """Return the params to send: defaults, given ones over them, ids in use where required."""
         params = {**self._defaults.get(method, {}), **(given_params or {})}
         in_use = {"threadId": self.thread, "turnId": self.turn, "expectedTurnId": self.turn}
         for member in self.fields.members(method):
@@ -158,25 +158,28 @@ class Talk:
         return json.dumps({**params, **rest}, ensure_ascii=False)
 
     async def send_request(self, method: str, params: Mapping[str, Any]) -> Frame:
-        """Send a request and return its frame. Raises `TargetGone`, `UsageError`."""
+        """Send a request and return its frame.
+
+        Raises `TargetGone` if the server is gone, `UsageError` if there never was a connection.
+        """
         wrong = not self.judging.book.is_valid_params(method, dict(params))
         return await self._peer().send_request(method, dict(params), deliberate=wrong)
 
     async def send_raw(self, line: bytes) -> Frame:
-        """Send a line as it is. Raises `TargetGone`, `UsageError`."""
+        """Send a line as it is, and return its frame. Errors are those of `send_request`."""
         return await self._peer().send_raw(line + b"\n")
 
     async def answer(self, question: Frame, result: Any) -> None:
-        """Answer a question. Raises `TargetGone`, `UsageError`."""
+        """Answer a question with a result. Errors are those of `send_request`."""
         wrong = not self.judging.book.is_valid_result(question.method, result)
         await self._peer().answer(question, result, deliberate=wrong)
 
     async def refuse(self, question: Frame, words: str) -> None:
-        """Refuse a question. Raises `TargetGone`, `UsageError`."""
+        """Answer a question with an error. Errors are those of `send_request`."""
         await self._peer().refuse(question, words)
 
     def schema_errors(self, request: Frame) -> list[str]:
-        """Return the schema errors of a request that we sent."""
+        """Return at most three schema errors of a request that we sent; [] for other messages."""
         if request.kind is not Kind.REQUEST or request.direction is not Direction.TO_TARGET:
             return []
         params = obj(request.json).get("params")
@@ -195,14 +198,14 @@ class Talk:
         return None
 
     async def wait_question(self, bound: float) -> Frame | None:
-        """Wait for the oldest question; None if none comes in time or can come."""
+        """Wait for the oldest question; None if none comes in `bound` seconds, or none can."""
         with anyio.move_on_after(bound):
             while not self.questions and not self.is_closed:
                 await self._happened.wait()
         return next(iter(self.questions), None)
 
     async def wait_rest(self, settle: float, silent: float) -> Rest:
-        """Wait for `settle` seconds of silence, or `silent` seconds if something is owed."""
+        """Wait for `settle` seconds of silence, `silent` if something is owed; return the state."""
         bound = settle
         while not self.is_closed:
             size_before = len(self.recorder.trace.frames), len(self.recorder.trace.marks)
@@ -272,7 +275,7 @@ class Talk:
             self._show_finding(row, known_reason)
 
     def _follow(self, frame: Frame) -> None:
-        """Note the thread that a message is about, and the running turns."""
+        """Update the current thread and the running turns."""
         if frame.direction is Direction.TO_TARGET:
             thread = text(obj(frame.params).get("threadId"))
             self.thread = thread or self.thread
@@ -291,7 +294,7 @@ class Talk:
 
 
 def question_subject(question: Frame) -> str:
-    """Return the subject of a question, abridged."""
+    """Return the command and reason of a question, else the id of its item."""
     params = obj(question.params)
     command = params.get("command")
     command_line = " ".join(map(str, arr(command))) if isinstance(command, list) else text(command)

@@ -1,4 +1,4 @@
-"""The form for a terminal: a prompt under the messages, completion, one key for an approval."""
+"""A conversation at a terminal: prompt under the messages, completion, keys for approvals."""
 
 import shutil
 import signal
@@ -37,7 +37,10 @@ def _width() -> int:
 
 
 async def at_terminal(options: ConnectOptions, judging: Judging, base: Path) -> int:
-    """Hold the conversation at a prompt and return the exit status. Raises `UsageError`."""
+    """Hold the conversation at a prompt and return the exit status.
+
+    Raises `UsageError` if the server cannot be started or reached.
+    """
 
     async def lines(serves: LiveServer, actions: Actions) -> bool:
         await Prompt(serves, actions, base).loop()
@@ -148,7 +151,7 @@ def _with_keys(allowed: list[str]) -> list[str]:
 
 
 def _history(base: Path) -> History:
-    """Return the history of this folder; only of this session if it cannot be stored."""
+    """Return the history of typed lines in `base`; one in memory if it cannot be written."""
     file = base / "connect-history"
     try:
         file.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Runs pytest for `harness run`, in a process of its own."""
+"""The process in which `harness run` runs pytest."""
 
 import gc
 import sys

@@ -44,9 +44,10 @@ class RunArguments:
 
 
 def parse_arguments(words: Iterable[str], *, scenarios_only: bool) -> RunArguments:
-    """Parse the arguments; `scenarios_only` rejects other files (`harness run`).
+    """Parse the arguments of a run.
 
-    Raises `UsageError`.
+    Raises `UsageError` for an unknown name or race; with `scenarios_only`, as in `harness run`,
+    also for a file that is not a scenario.
     """
     arguments = RunArguments()
     for word in map(_id_of_summary_line, words):
@@ -75,7 +76,7 @@ def deselected_ids(words: Iterable[str]) -> list[str]:
 
 
 def _id_of_summary_line(word: str) -> str:
-    """Return the id in a summary line that was pasted whole."""
+    """Return the id in a line of pytest's summary; any other word as it is."""
     line = _SUMMARY_LINE.fullmatch(word)
     return line[1] if line and not is_path(word) else word
 
@@ -86,7 +87,7 @@ def without_scenarios(arguments: RunArguments) -> str:
 
 
 def _rule(word: str) -> str:
-    """Return the rule of `rules::turn.completes`, also as pytest prints it with a path."""
+    """Return the rule of `rules::turn.completes`, with or without a path; "" for other words."""
     head, colons, rule = word.partition("::")
     return rule if colons and head.split("/")[-1] == RULES.rstrip(":") and not is_path(word) else ""
 

@@ -94,7 +94,7 @@ class BaselineUpdate:
         return added
 
     def _check_form(self) -> None:
-        """Reject now a file that could not be edited at the end of the run."""
+        """Raise now the error of a file that could not be edited at the end of the run."""
         if not self.begins:
             baseline = load_baseline(self.path)
             removal = baseline_update.Change((), tuple(range(len(baseline.entries))))

@@ -30,7 +30,10 @@ Playable = ScenarioItem | RaceItem
 
 
 def read_arguments(config: pytest.Config) -> RunArguments:
-    """Remove the harness's words from pytest's arguments. Raises `UsageError`."""
+    """Return the arguments of the run; leave pytest only the paths and the ids to deselect.
+
+    Raises `UsageError` if a word names no scenario, race or rule.
+    """
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         arguments = parse_arguments(config.args, scenarios_only=config.option.harness_run)
         arguments.plays_everything = not (arguments.paths or arguments.picks)
@@ -44,7 +47,7 @@ def read_arguments(config: pytest.Config) -> RunArguments:
 
 
 class Collecting:
-    """The plugin object that collects.
+    """Pytest plugin that collects scenarios.
 
     `unplayed` is the reason why nothing is played, if that ends the run with exit status `status`;
     `note` is a message for a run that goes on.
@@ -165,7 +168,7 @@ class Collecting:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Do the same if workers collect. Ids of tests have colons, those of scenarios none."""
+        """End a run with nothing to play if workers collect; only ids of tests have colons."""
         self._check_played([node_id for node_id in ids if "::" not in node_id])
         if self.unplayed:
             self._failing.interrupt("nothing to play on the server")

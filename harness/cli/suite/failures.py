@@ -17,7 +17,7 @@ LAST_FAILED, STEPWISE = "cache/lastfailed", "cache/stepwise"
 
 
 class Failing:
-    """Watches one run. `session` is set when it begins."""
+    """Record of one run's failures, for pytest's options. `session` is set when it begins."""
 
     session: pytest.Session
 
@@ -49,12 +49,12 @@ class Failing:
         self.interrupt(reason)
 
     def interrupt(self, reason: str) -> None:
-        """End the run if workers play it."""
+        """End the run if workers play it; do nothing without workers."""
         if self._dist is not None:
             self._dist.shouldstop = reason
 
     def count(self, reports: int, *, again: bool = False) -> None:
-        """Add so many reports to those of the items, for the progress column.
+        """Add the number of reports about rules to that of the items, for the progress column.
 
         Called from the first report on, so that the percentage never falls; `again` if a replaced
         worker may have been counted twice.
@@ -75,7 +75,7 @@ class Failing:
     def note_outcome(
         self, report: pytest.TestReport, outcome: ScenarioOutcome | RaceOutcome
     ) -> None:
-        """Note the rules that a scenario or a race broke."""
+        """Note the rules that a scenario or a race broke; stop the run if an option says so."""
         plays = outcome.placements if isinstance(outcome, RaceOutcome) else [outcome]
         broken = {row.rule for play in plays for row in play.rows if self._counts(row)}
         if not broken:

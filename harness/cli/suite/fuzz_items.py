@@ -36,7 +36,7 @@ class FuzzItem(pytest.Item):
     play: Callable[[str], None]
 
     def runtest(self) -> None:
-        """Search."""
+        """Play generated cases of this kind; raise `_FuzzFailed` if the server goes wrong."""
         self.play(self.name.removeprefix(f"{MARK}/"))
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
@@ -45,12 +45,12 @@ class FuzzItem(pytest.Item):
         return str(excinfo.value) if is_story else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return its place, for reports."""
+        """Return the item's place, for reports."""
         return Path(MARK), 0, self.name
 
 
 class Fuzzing:
-    """The plugin object that adds the items if `-m` names them.
+    """Pytest plugin that adds the items if `-m` names them.
 
     `results` are their results, each as `harness fuzz --json` prints it.
     """
@@ -86,7 +86,7 @@ class Fuzzing:
             items.append(item)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note whether sessions follow the other kinds: in workers another one may play them."""
+        """Note whether sessions follow the other kinds in this process, not in another worker."""
         names = {item.name for item in session.items}
         is_worker = hasattr(session.config, "workerinput")
         self._sessions_follow = f"{MARK}/sessions" in names and not is_worker

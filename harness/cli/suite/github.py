@@ -26,10 +26,10 @@ def in_actions(environment: Mapping[str, str]) -> bool:
 
 
 class GithubStep:
-    """The plugin object of a run that is a step of a job.
+    """Pytest plugin of a run that is a step of a job.
 
-    `report` returns the report at the end of the run, None if there is none; `page` makes its
-    summary.
+    `report` returns the report at the end of the run, None if there is none; `page` returns its
+    summary as Markdown.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class GithubStep:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Resume the runner's commands, and annotate."""
+        """Resume the runner's commands, print the annotations and append the job's summary."""
         if not self._token:
             return
         self._print(resume_command(self._token))

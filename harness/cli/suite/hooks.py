@@ -75,7 +75,7 @@ STATUS_INCOMPLETE = 6
 
 
 class PytestPlugin:
-    """The plugin object of one run with a target, on the controller and on each worker.
+    """Pytest plugin of one run with a target, on the controller and on each worker.
 
     `option` holds the options of the run, those of the harness by their short names.
     """
@@ -281,7 +281,7 @@ class PytestPlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
-        """Take the findings outside scenarios of a worker that ended; if it died, they are lost."""
+        """Take the findings outside scenarios of a worker that ended; add one if it died."""
         if error is not None and not self._stopping.interruption.signal:
             worker = node.gateway.id
             message = f"the worker {worker} died ({error}); what it had not reported is not judged"
@@ -447,7 +447,7 @@ class PytestPlugin:
 
 
 def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
-    """Return the number of lanes, 0 to choose it by the processors; workers have one each."""
+    """Return the number of lanes, 0 to choose it by the processors; 1 by default for a worker."""
     if option.lanes is not None:
         return option.lanes
     return of_profile or int(is_worker)

@@ -24,7 +24,7 @@ _TITLE = re.compile(r"^title: *(.*?) *$", re.MULTILINE)
 
 
 class Stopping:
-    """The plugin object that stops one session at a signal (`interruption`)."""
+    """Pytest plugin that stops one session at a signal (`interruption`)."""
 
     def __init__(self, config: pytest.Config, base: Path) -> None:
         self._config = config
@@ -40,7 +40,7 @@ class Stopping:
 
     @property
     def reason(self) -> str:
-        """Return why something was not played."""
+        """Return the reason for items that were not played."""
         return f"the run was interrupted ({self.interruption.name})"
 
     def guard(self, play: Callable[P, R]) -> Callable[P, R]:
@@ -130,7 +130,7 @@ class Stopping:
     def unplayed_outcomes(
         self, scenarios: Collection[str], races: Collection[str]
     ) -> tuple[list[ScenarioOutcome], list[RaceOutcome]]:
-        """Return outcomes for the selected scenarios and races that are not among these."""
+        """Return NOT_EXERCISED outcomes for selected items not among these ids of played ones."""
         outcomes: list[ScenarioOutcome] = []
         raced: list[RaceOutcome] = []
         for name, path, action in self._chosen_items():

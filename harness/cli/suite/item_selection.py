@@ -38,9 +38,9 @@ def unique_items(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 def choose_items(
     items: list[pytest.Item], rules: Collection[str], tags: Collection[str]
 ) -> list[pytest.Item]:
-    """Drop scenarios that cover none of the rules or have none of the tags; return them.
+    """Remove and return the scenarios that cover none of the rules or have none of the tags.
 
-    Other items are kept. If no scenario covers the rules, none is dropped for them.
+    Other items are kept. If no scenario covers the rules, the rules remove none.
     """
     playable = [item for item in items if isinstance(item, ScenarioItem | RaceItem)]
     covering = [item for item in playable if not set(rules).isdisjoint(item.loaded.scenario.covers)]

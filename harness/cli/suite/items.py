@@ -105,7 +105,7 @@ class ScenarioItem(pytest.Item):
     accepts: bool = False
 
     def runtest(self) -> None:
-        """Play and judge it."""
+        """Play and judge the scenario, and raise the outcome that pytest knows."""
         outcome = self.outcome = self.play(self.loaded)
         reason = outcome.reason
         _raise_outcome(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
@@ -115,7 +115,7 @@ class ScenarioItem(pytest.Item):
         return _story(excinfo) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return its place, for reports."""
+        """Return the item's place, for reports."""
         return self.loaded.path, 0, self.loaded.id
 
 
@@ -131,7 +131,7 @@ class RaceItem(pytest.Item):
     accepts: bool = False
 
     def runtest(self) -> None:
-        """Play and judge every placement."""
+        """Play and judge every placement, and raise the outcome that pytest knows."""
         outcome = self.outcome = self.play(self.loaded, self.action, self.only)
         reason = outcome.reason
         _raise_outcome(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
@@ -141,7 +141,7 @@ class RaceItem(pytest.Item):
         return _story(excinfo) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return its place, for reports."""
+        """Return the item's place, for reports."""
         return self.loaded.path, 0, self.name
 
 

@@ -23,9 +23,9 @@ PlayScenario = Callable[[WorkerSession, Loaded, bool, ScenarioOutcome | None], S
 
 
 class Laning:
-    """Plays the items of one process. `play` plays one scenario in a session.
+    """Player of the items of one process, on lanes. `play` plays one scenario in a session.
 
-    `lanes` is their number, 0 to choose it by the processors.
+    `lanes` is the number of lanes, 0 to choose it by the processors.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Laning:
 
     @property
     def note(self) -> str:
-        """Return what to say about a slow server and scenarios played again alone, "" for none."""
+        """Return notes on a slow server and on scenarios played again alone, "" without any."""
         replayed = self._lanes.replayed
         words = "scenario(s) that failed beside others were played again alone, and count as then"
         of_lanes = f"lanes: {replayed} {words}" if replayed else ""
@@ -74,7 +74,7 @@ class Laning:
         self._items = items
 
     def play_scenario(self, loaded: Loaded) -> ScenarioOutcome:
-        """Return the outcome of a scenario. Raises `Interrupted`."""
+        """Play a scenario and return its outcome. Raises `Interrupted` at a signal."""
         outcome = self._lanes.outcome(self._of_scenario(loaded))
         if not isinstance(outcome, ScenarioOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a scenario")
@@ -82,7 +82,7 @@ class Laning:
         return outcome
 
     def _note_speed(self, outcome: ScenarioOutcome) -> None:
-        """After the first scenario say how long the run takes, if the server is slow."""
+        """After the first scenario print how long the run will take, if the server is slow."""
         speed = self._lanes.first.answer_seconds
         if self._slow_note is not None or not speed:
             return
@@ -99,7 +99,7 @@ class Laning:
             terminal.write_line(self._slow_note)
 
     def play_race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
-        """Return the outcome of a race. Raises `Interrupted`."""
+        """Play a race and return its outcome. Raises `Interrupted` at a signal."""
         outcome = self._lanes.outcome(self._of_race(loaded, action, only))
         if not isinstance(outcome, RaceOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a race")
@@ -152,7 +152,7 @@ class Laning:
 
 
 def settings_of(loaded: Loaded) -> str:
-    """Return the special settings that a scenario needs of its server, "" for none."""
+    """Return a key of the special settings that a scenario needs of its server, "" for none."""
     scenario = loaded.scenario
     if scenario.config or scenario.mcp:
         return f"{scenario.config} {sorted(scenario.mcp)}"

@@ -10,7 +10,7 @@ import pytest
 
 
 class OneLine:
-    """Suppresses the announcement of a test that a worker runs, until it has a result."""
+    """Pytest plugin that suppresses the announcements of tests that workers run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._option = config.option

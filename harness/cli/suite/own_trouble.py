@@ -13,7 +13,10 @@ from harness.protocol.escapes import is_utf8, visible
 
 
 class OwnTrouble:
-    """Replaces the traceback of an internal error by one line; a file in `base` has it."""
+    """Pytest plugin that replaces the traceback of an internal error by a line.
+
+    The traceback is written to a file in `base`.
+    """
 
     def __init__(self, config: pytest.Config, base: Path) -> None:
         self._config = config
@@ -40,7 +43,7 @@ def _write_nothing(*_: Any, **__: Any) -> None: ...
 
 
 def check_worker_texts(config: pytest.Config) -> None:
-    """Reject names that cannot be sent to worker processes. Raises `UsageError`."""
+    """Raise `UsageError` for a folder or argument that cannot be sent to workers: not UTF-8."""
     option: Any = config.option
     if not getattr(option, "numprocesses", None):
         return

@@ -9,11 +9,11 @@ from harness.report.json_form import to_plain
 from harness.report.results.report import Report
 
 STATUS_NOT_WRITTEN = 4
-"""With nothing else wrong; `harness run` ends with 2 then."""
+"""Exit status if a report was not written and nothing else is wrong; `harness run` makes it 2."""
 
 
 class ReportFiles:
-    """Writes report files; `problems` has a line for each that could not be written."""
+    """Writer of report files; `problems` has a line for each that could not be written."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -25,7 +25,7 @@ class ReportFiles:
 
     @contextlib.contextmanager
     def note_problems(self, option: str, path: str) -> Generator[None]:
-        """Turn whatever prevents the file from being written into a problem."""
+        """Turn any error in the block into a line of `problems`."""
         try:
             yield
         except OSError as error:

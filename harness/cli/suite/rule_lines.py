@@ -16,7 +16,7 @@ _LEVEL, _HIDDEN = "harness_level", "harness_hidden"
 
 
 class RuleLines:
-    """The plugin object that tells pytest how to print the reports marked by `mark`."""
+    """Pytest plugin that says how to print the reports marked by `mark`."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class RuleLines:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, Any] | None:
-        """Return nothing to print for a hidden rule, though it is counted; a level's own word."""
+        """Return no text for a hidden rule, the level for a warning; None for other reports."""
         if getattr(report, _HIDDEN, False):
             return report.outcome, "", ""
         level = getattr(report, _LEVEL, "")

@@ -16,7 +16,7 @@ class Selection:
     races: tuple[tuple[str, str], ...] = ()
 
     def positions(self, action: str) -> list[str]:
-        """Return the positions of an action by name, or "" alone for all."""
+        """Return the positions of an action by name, [""] for all; [] if it is not raced."""
         position_names = [
             position for raced_action, position in self.races if raced_action == action
         ]
@@ -27,10 +27,10 @@ ALL = tuple((action, "") for action in ACTIONS)
 
 
 def selection(race: str, markers: str) -> Selection:
-    """Read `--race` and the expression of `-m`.
+    """Return the selection made by `--race` and the expression of `-m`.
 
     `race` is all, ACTION, ACTION@POSITION, or several with commas. Races take long, so they are
-    played only if one of the two names them. Raises `UsageError`.
+    played only if one of the two names them. Raises `UsageError` for an unknown action.
     """
     if not race:
         return Selection(races=ALL if "race" in markers else ())
@@ -52,7 +52,7 @@ def selection(race: str, markers: str) -> Selection:
 
 
 def tags(option: str) -> frozenset[str]:
-    """Return the words of `--tag`; a scenario needs one of them. Raises `UsageError`."""
+    """Return the words of `--tag`; a scenario needs one of them. `UsageError` if one is empty."""
     words = [word.strip() for word in option.split(",")] if option else []
     if not all(words):
         raise UsageError(f"--tag {option}: found an empty word; give TAG, several with commas")

@@ -27,9 +27,9 @@ _SELECTING_OPTIONS = ("keyword", "markexpr", "deselect", "lf", "rule", "tag", "r
 
 
 class Snapshots:
-    """The plugin object of a run that keeps snapshots. Raises `UsageError` for a bad folder.
+    """Pytest plugin of a run that keeps snapshots. Raises `UsageError` for a bad folder.
 
-    With `strict` what waits for review makes the run fail, as in CI.
+    With `strict`, as in CI, new and changed snapshots make the run fail.
     """
 
     def __init__(self, option: argparse.Namespace, config: Config, *, everything: bool) -> None:
@@ -68,7 +68,7 @@ class Snapshots:
     def findings(
         self, outcomes: Mapping[str, ScenarioOutcome], *, is_complete: bool
     ) -> list[Finding]:
-        """Return the run's findings about its snapshots."""
+        """Return the findings about the snapshots; if all scenarios ran, note unused ones."""
         self._kept = {
             outcome.id: outcome.snapshot for outcome in outcomes.values() if outcome.snapshot
         }
@@ -126,7 +126,7 @@ class Snapshots:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print a line for each change."""
+        """Print the number of snapshots by state, and lines for changed and unused ones."""
         if not self._kept:
             return
         terminalreporter.section(f"snapshots in {self._folder.path}")

@@ -89,7 +89,7 @@ def _scenarios_of(ids: Collection[str], paths: Iterable[Path]) -> Iterator[Loade
 
 
 def _unused_race(race: str, ids: Collection[str]) -> str:
-    """Return a message about a word of `--race` by which no scenario is raced; "" if all are."""
+    """Return a message about a word of `--race` without a race in this run; "" if all have one."""
     raced = [RaceId.parse(name) for name in ids]
     for word in map(str.strip, race.split(",")) if race else ():
         wanted = RaceId.parse_name(word)
