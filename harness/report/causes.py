@@ -31,7 +31,7 @@ class Cause:
 
 
 def group_by_cause(rows: Iterable[Row]) -> list[Cause]:
-    """Group violations by cause, the most severe first, then in the order of the trace.
+    """Return violations grouped by cause, the most severe first, then in the order of the trace.
 
     The same cause means: the same rule, level and clause, and the same member of the same kind of
     message; indexes of lists are ignored.
@@ -69,7 +69,10 @@ class ServerErrors:
                 self._by_turn[turn].append(error)
 
     def messages_for(self, row: Row) -> list[str]:
-        """Return the error messages in a row's frames, in their answers, and of their turns."""
+        """Return error messages in a row's frames, their answers and turns, unless it quotes them.
+
+        At most `_MAX_MESSAGES_SHOWN` of them.
+        """
         errors: list[str] = []
         for seq in row.frames:
             if not 0 <= seq < len(self._frames):

@@ -27,7 +27,7 @@ def pause_command(token: str) -> str:
 
 
 def resume_command(token: str) -> str:
-    """Return the line that lets the runner read commands again, until then a secret."""
+    """Return the line that lets the runner read commands again; the token must be secret."""
     return f"::{token}::"
 
 
@@ -99,7 +99,7 @@ def _warning_annotations(report: Report, workspace: Path) -> Iterator[Annotation
 
 
 def _place_properties(place: str, workspace: Path) -> dict[str, str]:
-    """Return the properties of `known.toml:4:1`; none for ""."""
+    """Return `file` and `line` of a place such as `known.toml:4:1`; {} for any other text."""
     name, _, column = place.rpartition(":")
     file, _, line = name.rpartition(":")
     return (

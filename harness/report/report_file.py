@@ -1,4 +1,4 @@
-"""Checks that a report file can be written, before anything is played."""
+"""A check that a report file can be written, made before anything is played."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 def write_problem(path: str, *, makes_folder: bool = False) -> str:
     """Return why a file cannot be written, in a few words; "" if it can.
 
-    `makes_folder`: its writer makes the folder.
+    With `makes_folder` the writer creates the folder, so a missing one is not a problem.
     """
     try:
         return _problem(Path(path).expanduser().absolute(), makes_folder)

@@ -20,7 +20,7 @@ _UNJUDGED = {
 
 @dataclass(frozen=True, slots=True)
 class RequirementCounts:
-    """The requirements that bind servers, by what became of them; the numbers add up to `total`.
+    """Counts of the requirements that bind servers, by outcome; they add up to `total`.
 
     `counts` has the verdicts of those that the run has rules for, `other_surfaces` the number of
     those whose rules judge surfaces that were not played, `without_rule` of those that no rule can
@@ -61,7 +61,7 @@ class RequirementCounts:
 
 
 def judged_requirements(report: Report, book: Book) -> RequirementCounts:
-    """Count the requirements of a report."""
+    """Return the counts of the book's requirements by their outcome in a report."""
     mine = [one for one in book.requirements if not binds_clients_only(one)]
     counts = Counter(report.requirements[one.id] for one in mine if one.id in report.requirements)
     unseen = [one for one in mine if one.id not in report.requirements]

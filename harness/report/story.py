@@ -25,9 +25,9 @@ MAX_SCENARIOS_SHOWN = 12
 
 
 def rule_story(rule: RuleResult, book: Book, report: Report, *, verbose: bool = False) -> str:
-    """Return the story of a rule's first violation, with the number of the others.
+    """Return the story of a rule's first violation, with some others; "" if there is none.
 
-    If `verbose`, it names the rule's class with its file and line.
+    With `verbose` it names the rule's class with its file and line.
     """
     proofs = [p for p in rule.proofs if p.row.verdict in (Verdict.FAIL, Verdict.ERROR)]
     if not proofs:
@@ -120,7 +120,7 @@ def _place_lines(proof: Proof, rule_id: str, report: Report) -> list[str]:
 
 
 def proof_line(proof: Proof) -> int:
-    """Return the line of the step during which the violation was recorded."""
+    """Return the line of the step in which a violation was recorded, 1 if it is unknown."""
     trace, line = load_stored(proof.trace), 1
     if trace is None or not proof.row.frames:
         return line

@@ -27,8 +27,8 @@ def summary(
 ) -> Iterator[str]:
     """Return the lines of the summary.
 
-    With `names` each rule that was not judged is named. Without, a few are; many are counted, by
-    their areas if the run is `whole`, since only then is every gap worth a look.
+    With `names` each rule that was not judged is named. Otherwise rules are named if they fit on a
+    line, else counted: by area if the run is `whole`, since only then every gap matters.
     """
     return map(visible, _summary_lines(report, book, names=names, whole=whole))
 
@@ -172,7 +172,7 @@ def _withheld_lines(report: Report) -> Iterator[str]:
 
 
 def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
-    """Return a rule's first violation in one line, with the number of its subjects."""
+    """Return a line with a rule's first violation that is not known, and counts of the others."""
     proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
     first = proofs[0]
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"

@@ -45,7 +45,7 @@ _TIMING_DEPENDENT = (
     "turn.final-status-order",
 )
 
-# By value: the ids of the scenarios in which it was seen.
+# Value -> ids of the scenarios in which it was seen.
 ScenariosByValue = dict[str, set[str]]
 
 
@@ -73,9 +73,9 @@ class _Side:
 
 
 def choice_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
-    """Yield the points at which the two chose differently, each with whether by chance.
+    """Yield the open points at which the servers chose differently, each with "may be chance".
 
-    A point that only one of them reached, in a situation, is left out: it shows no difference.
+    A point that only one run reached in a situation is left out: it shows no difference.
     """
     common = before.played_scenarios & after.played_scenarios
     first, second = _Side(before, common), _Side(after, common)
@@ -99,7 +99,7 @@ def choice_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
 
 
 def one_sided(before: Run, after: Run) -> tuple[int, int]:
-    """Return the number of points, by situation, that only one or the other run reached."""
+    """Return how many points, each in a situation, only `before` and only `after` reached."""
     common = before.played_scenarios & after.played_scenarios
     first, second = (
         _Side(before, common).scenarios_by_value.keys(),

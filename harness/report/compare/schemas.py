@@ -85,7 +85,7 @@ Ids = frozenset[str]
 _NONE: Final[Ids] = frozenset()
 _ABSENT: Final = "not seen"
 _OR: Final = " or "
-# The least notifications with a common prefix that are reported in one line.
+# Fewest messages with a common prefix that are reported in one line.
 MIN_FAMILY_MESSAGES: Final = 4
 
 
@@ -166,7 +166,7 @@ class _Side:
         return TracePlace(self._traces[self._ids.index(scenario)])
 
     def has_seen(self, change: "_MemberChange") -> bool:
-        """Return whether a new variant, word or type was seen in another place before."""
+        """Return whether this run has a change's new variant, word or type in another place."""
         key = _path_key(
             f"{change.path}.type" if change.sort is ChangeSort.VARIANT_NEW else change.path
         )
@@ -188,7 +188,7 @@ class _Side:
                 return False
 
     def scenarios_by_object(self, message: str) -> dict[str, Ids]:
-        """Return the scenarios with each object of a message, judged by its members."""
+        """Return path of an object in a message -> scenarios with any of its members."""
         scenarios: dict[str, Ids] = defaultdict(frozenset)
         for path, member in self.messages.get(message, {}).items():
             scenarios[path.rpartition(".")[0]] |= member.scenarios
@@ -271,7 +271,7 @@ def _one_sided(
     *,
     gone: bool,
 ) -> _MemberChange:
-    """Return a change that only one side has anything to show of."""
+    """Return a change that only one run shows: `before` if `gone`, else `after`."""
     if gone:
         return _MemberChange(sort, message, path, description, _ABSENT, place, NO_PLACE, scenarios)
     return _MemberChange(sort, message, path, _ABSENT, description, NO_PLACE, place, scenarios)
@@ -339,7 +339,7 @@ def _member_changes(
 
 
 def _is_element(path: str) -> bool:
-    """Return whether a path is that of elements or map members, of which there may be none."""
+    """Return whether a path is that of the elements of an array or map, which may be empty."""
     name = path.rpartition(".")[2]
     return name.endswith("[]") or name.startswith("*")
 
@@ -354,7 +354,7 @@ def _type_words(member: _Member) -> str:
 
 
 def _contexts_without(member: _Member, around: Ids) -> Ids:
-    """Return the contexts in which the parent object lacked this member."""
+    """Return the scenarios of `around` in which a parent object lacked this member."""
     return (around - member.scenarios) | (member.sometimes & around)
 
 
@@ -394,7 +394,7 @@ def _group_of(change: _MemberChange) -> tuple[str, ...]:
 
 
 def _object_of(change: _MemberChange) -> str:
-    """Return the object of a member; params and results are those of their message."""
+    """Return the name of a member's object; the message for members of params or a result."""
     around = change.path.rpartition(".")[0]
     last = around.rpartition(".")[2].replace("[]", "")
     if "." not in around:

@@ -39,7 +39,7 @@ class _CommonVerdict:
 
     @property
     def word(self) -> str:
-        """ "FAIL", "FAIL (SHOULD)"."""
+        """Return the verdict; of a violation that is not a MUST, with its level: `FAIL (INFO)`."""
         if self.verdict in (Verdict.FAIL, Verdict.KNOWN) and self.level is not Level.MUST:
             return f"{self.verdict} ({self.level})"
         return str(self.verdict)
@@ -86,7 +86,7 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
 
 
 def _judge_common(rule: RuleResult, run: Run, common: set[str]) -> _CommonVerdict:
-    """Return the verdict of the common scenarios on a rule; placements of races are left out."""
+    """Return a rule's verdict in the common scenarios, without placements of races."""
     if common == run.played_scenarios:
         proofs = tuple(proof for proof in rule.proofs if not proof.race)
         scenarios = tuple(rule.scenarios)
@@ -139,7 +139,7 @@ def _by_chance(
 
 
 def _explain(first: _CommonVerdict, second: _CommonVerdict) -> str:
-    """Return the gravest violation in words; if only the level changed, why it did."""
+    """Return the gravest violation in words; if both runs have one, how the two differ."""
     if not (first.proofs and second.proofs):
         return _describe_violation(second if second.weight > first.weight else first)
     was, now = _describe_violation(first), _describe_violation(second)
@@ -198,7 +198,7 @@ def _trace_of(run: Run, scenarios: Iterable[str]) -> TracePlace:
 
 
 def scenario_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
-    """Yield the scenarios that failed in one run only, each with whether by chance."""
+    """Yield the scenarios that failed in one run only, each with whether it may be chance."""
     later = {scenario.id: scenario for scenario in after.report.scenarios}
     shaky = {run.name: unsteady_scenarios(run) for run in (before, after)}
     for first in before.report.scenarios:
@@ -232,7 +232,7 @@ def unsteady_scenarios(run: Run) -> set[str]:
 
 
 def capability_changes(before: Run, after: Run) -> Iterator[Change]:
-    """Yield the features that only one server offers, by the scenarios that need them."""
+    """Yield the capabilities that only one server offers, as the played scenarios show."""
     first, second = (
         {scenario.id: scenario for scenario in run.report.scenarios} for run in (before, after)
     )

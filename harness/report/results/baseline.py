@@ -39,7 +39,10 @@ class Baseline:
 
 
 def load_baseline(path: Path) -> Baseline:
-    """Load a baseline file (`[[deviations]]` as in a profile). Raises `UsageError`."""
+    """Load a baseline file (`[[deviations]]` as in a profile).
+
+    Raises `UsageError` if it cannot be read or an entry is not valid.
+    """
     try:
         toml = read_toml(path.read_text("utf-8"), str(path))
     except FileNotFoundError as error:
@@ -55,7 +58,7 @@ def load_baseline(path: Path) -> Baseline:
 
 
 def mark_known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:
-    """Return the row, KNOWN if it is a violation that an entry names."""
+    """Return the row, with the verdict KNOWN if it is a violation that an entry matches."""
     if row.verdict is not Verdict.FAIL:
         return row
     for entry in entries:
@@ -65,7 +68,7 @@ def mark_known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row
 
 
 def mark_known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation]) -> Finding:
-    """Return the finding, with the reason of the entry that names it."""
+    """Return the finding, `known` by the reason of the first entry that matches it, if any."""
     for entry in entries:
         if _matches(entry, finding.id, scenario, finding.message):
             return dataclasses.replace(finding, known=entry.reason)
@@ -73,13 +76,13 @@ def mark_known_finding(finding: Finding, scenario: str, entries: Sequence[Deviat
 
 
 def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
-    """Return the reason of the entry that makes a row KNOWN."""
+    """Return the reason of the first entry that matches a row, "" if none does."""
     entry = entry_of(row, scenario, entries)
     return "" if entry is None else entry.reason
 
 
 def entry_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> Deviation | None:
-    """Return the entry that makes a row KNOWN."""
+    """Return the first entry that matches a row, None if none does."""
     for entry in entries:
         if _matches(entry, row.rule, scenario, _text(row)):
             return entry
@@ -132,7 +135,7 @@ class Stale:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Staleness:
-    """The entries of a baseline after one run."""
+    """Entries of a baseline that one run found stale, and those that it could not check."""
 
     stale_entries: tuple[Stale, ...]
     unchecked_entries: tuple[Deviation, ...]

@@ -1,4 +1,4 @@
-"""Rejects baseline entries about scenarios that do not exist.
+"""A check for baseline entries about scenarios that do not exist.
 
 Scenarios that are not played now count too, since a run may play only a part of the scenarios in a
 baseline.
@@ -49,7 +49,7 @@ def check_globs(entries: Sequence[EntryScenario], paths: Iterable[Path]) -> None
 
 
 def _suggestions(glob: str, all_ids: set[str]) -> set[str]:
-    """Return the ids to suggest: the id whose race is wrong, those that end so, or all."""
+    """Return ids to suggest: those that are or end in the glob's scenario, else all ids."""
     every, name = {*_bundled_names(), *all_ids}, RaceId.parse(glob).scenario
     meant = {known for known in every if known == name or known.endswith(f"/{name}")}
     return meant or {*every, *_folders(every)}

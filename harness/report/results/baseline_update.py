@@ -21,7 +21,7 @@ from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOut
 MAX_SCENARIOS_NAMED: Final = 8
 EVERYWHERE: Final = "*"
 _HEADER: Final = re.compile(r"\s*\[\[\s*deviations\s*\]\]\s*(?:#.*)?")
-# Findings that report the same: a repetition of the scenario differed.
+# Two findings with one meaning: a repetition of the scenario differed.
 _ABOUT_REPEATING: Final = (LEAKS, UNSTEADY)
 
 
@@ -44,7 +44,7 @@ def new_entries(
     levels: Collection[Level],
     expires: date | None = None,
 ) -> list[Deviation]:
-    """Return an entry for each rule, or finding, and scenario that counts and is not known.
+    """Return an entry for each rule or finding in each scenario where it counts and is not known.
 
     `outcomes` are scenarios and placements of races, `levels` those that count. Findings that no
     baseline accepts get none, nor does a failed set-up, because of which nothing was judged.
@@ -83,7 +83,9 @@ def _is_recordable(finding: Finding) -> bool:
 
 
 def apply_change(text: str, baseline: Baseline | None, change: Change) -> str:
-    """Return the text of the file after the change. Raises `UsageError` for another layout.
+    """Return the text of the file after the change.
+
+    Raises `UsageError` if an entry to remove has no line `[[deviations]]` of its own.
 
     An entry is removed with the comments inside of it; those above it stay, since they may be about
     all that follows.
@@ -146,7 +148,7 @@ def _is_comment(line: str) -> bool:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a whole file, or leave the former one. Raises `OSError`."""
+    """Replace a file atomically. Raises `OSError`; the file then keeps its former text."""
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.resolve().parent)
     try:

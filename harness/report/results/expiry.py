@@ -17,7 +17,7 @@ WARNING_PERIOD: Final = timedelta(days=14)
 
 
 def today() -> date:
-    """Return the day by which a run decides."""
+    """Return the current date in UTC, by which a run decides."""
     return datetime.now(UTC).date()
 
 
@@ -29,7 +29,7 @@ def is_alive(entry: Deviation, day: date) -> bool:
 def expiry_issues(
     entries: Sequence[Deviation], day: date, places: Mapping[Deviation, str]
 ) -> list[Issue]:
-    """Return issues for entries that have expired, or will within 14 days; none of them counts."""
+    """Return INFO issues for entries that have expired, or will within `WARNING_PERIOD`."""
     issues: list[Issue] = []
     for entry in entries:
         if entry.expires is None or day + WARNING_PERIOD < entry.expires:

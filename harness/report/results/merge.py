@@ -1,4 +1,4 @@
-"""Merges the outcomes of all scenarios into one report, on the controller.
+"""The merge of the outcomes of all scenarios into one report, on the controller.
 
 The order of the outcomes makes no difference, so any number of workers gives the same report.
 """
@@ -42,7 +42,7 @@ from harness.scenario.surfaces import COMMANDS
 from harness.trace.surfaces import SESSION, surface_of
 
 UserScenarioIds = Callable[[str], Collection[str]]
-"""Returns the ids of users' scenarios, played or not, that a glob may be about."""
+"""Function from a glob to the ids of users' scenarios, played or not, that it may be about."""
 
 
 def _no_user_scenarios(glob: str) -> Collection[str]:
@@ -102,7 +102,7 @@ def merge(
     report.spoken = collect_schema(records)
     report.races = [_race_result(race) for race in races]
     report.unplayed = [outcome.id for outcome in (*outcomes, *races) if outcome.over_time]
-    # Each worker plays it; the first outcome counts.
+    # Each worker plays the same probes; the first outcome of each counts.
     first = {probe.id: probe for owner in (*outcomes, *races) for probe in reversed(owner.before)}
     every = [*outcomes, *placed, *first.values()]
     rows = _rows_by_rule(every)
@@ -272,7 +272,7 @@ def _is_listed_alone(finding: Finding) -> bool:
 
 
 def _issue(group: list[Finding], commands: ReplayCommands) -> Issue:
-    """Return an issue for all findings with the same cause, with the number of the others.
+    """Return an issue with the first of some findings, and the number of other messages.
 
     Set-up failures have one cause, even if each worker words it differently; so have findings with
     a `kind`.
@@ -331,7 +331,7 @@ def _describe_entry(entry: Deviation) -> str:
 
 
 def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
-    """Map requirement ids to PASS, FAIL, KNOWN, PARTLY, INFO, NOT_EXERCISED or ERROR.
+    """Return requirement id -> PASS, FAIL, KNOWN, PARTLY, INFO, NOT_EXERCISED or ERROR.
 
     PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised. A
     requirement that is our own choice (CHOSEN) never fails: it is INFO if the target chose

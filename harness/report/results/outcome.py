@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def counts(self) -> bool:
-        """Return whether it makes the run fail."""
+        """Return whether the finding makes the run fail."""
         return self.level is Level.MUST and not self.known
 
 
@@ -153,14 +153,14 @@ class RaceOutcome:
 
 
 def seconds_of(outcome: ScenarioOutcome | RaceOutcome) -> float:
-    """Return how many seconds were played."""
+    """Return the seconds of a play; of a race, those of all its placements."""
     if isinstance(outcome, RaceOutcome):
         return sum(placement.seconds for placement in outcome.placements)
     return outcome.seconds
 
 
 def broken_must_rules(outcome: ScenarioOutcome) -> tuple[str, ...]:
-    """Return the MUST rules that a trace breaks."""
+    """Return the ids of the MUST rules that an outcome's trace breaks."""
     return tuple(sorted({row.rule for row in outcome.rows if _is_breach(row)}))
 
 

@@ -9,7 +9,10 @@ from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, RaceOutcome
 
 
 def apply_entries(outcome: ScenarioOutcome, entries: Sequence[Deviation]) -> None:
-    """Apply the entries to an outcome, in place."""
+    """Mark the rows and findings that entries match as known, in place.
+
+    The outcome is KNOWN if all its findings are, except those of a repetition.
+    """
     outcome.rows = [mark_known_row(row, outcome.id, entries) for row in outcome.rows]
     outcome.findings = _mark_known(outcome.findings, outcome.id, entries)
     if outcome.verdict is not Verdict.FAIL:
@@ -20,7 +23,7 @@ def apply_entries(outcome: ScenarioOutcome, entries: Sequence[Deviation]) -> Non
 
 
 def apply_entries_to_race(race: RaceOutcome, entries: Sequence[Deviation]) -> None:
-    """Apply the entries to a race, in place; its most severe placement decides."""
+    """Apply the entries to a race, in place; its most severe placement decides its verdict."""
     for placement in race.placements:
         apply_entries(placement, entries)
     race.findings = _mark_known(race.findings, race.scenario, entries)

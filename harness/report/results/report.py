@@ -210,7 +210,7 @@ class Report:
         return Programs(self.profile or self.target, self.command, self.agent, self.sdk)
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:
-        """Return the number of rules with each verdict."""
+        """Return the number of rules with each verdict, of all levels or of `level` alone."""
         counts = dict.fromkeys(Verdict, 0)
         for rule in self.rules:
             if level is None or rule.level is level:
@@ -223,7 +223,7 @@ class Report:
 
     @property
     def red(self) -> bool:
-        """Return whether the run fails (design: "Exit status 1")."""
+        """Return whether the run fails: exit status 1."""
         return bool(self.red_reasons())
 
     @property
@@ -241,7 +241,7 @@ class Report:
         return [one for one in self.issues if one.level is Level.MUST and not one.known]
 
     def red_reasons(self) -> list[str]:
-        """Return what makes the run fail: `2 rules`, `1 scenario`, `baseline.stale`."""
+        """Return the reasons why the run fails: `2 rules`, `1 scenario`, `baseline.stale`."""
         failing = (Verdict.FAIL, Verdict.ERROR)
         counts = {
             "rule": len(self.red_rules()),

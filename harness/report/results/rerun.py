@@ -13,7 +13,7 @@ from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION, surface_of
 
 
 class ReplayCommands:
-    """Makes the commands of one run, for its target, with the files of its scenarios."""
+    """Builder of the commands of one run, for its target, with the files of its scenarios."""
 
     def __init__(self, report: Report, outcomes: Iterable[ScenarioOutcome]) -> None:
         self._programs = report.programs
@@ -36,7 +36,7 @@ class ReplayCommands:
         return replay_command(self._programs, surfaces, paths, race=race)
 
     def for_entry(self, entry: Deviation) -> str:
-        """Return the command that plays the scenarios of a stale entry."""
+        """Return the command that plays the rule of a stale entry, "" if it names no rule."""
         if entry.rule not in all_rules():
             return ""
         surface = all_rules()[entry.rule].surface

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.scenario.race_id import RaceId
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 
-# The surfaces whose programs a play needs, by its surface, if there are several.
+# Surface of a play -> surfaces whose programs it needs, if there are several.
 _RELATED_SURFACES = {EXEC: (SESSION, EXEC), SDK: (SESSION, EXEC, SDK)}
 
 

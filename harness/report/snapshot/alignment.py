@@ -36,7 +36,7 @@ class Row:
 
 
 def align(before: Transcript, after: Transcript) -> list[Row]:
-    """Pair the messages of both, in the later order, missing ones at their old places."""
+    """Return paired messages in the order of `after`, with the removed ones at their old places."""
     if before.free or after.free:
         before, after = without_order(before), without_order(after)
     loose = placeless_kinds(before) | placeless_kinds(after)
@@ -73,7 +73,7 @@ def _name_at(names: Sequence[str], place: int) -> str:
 
 
 def _with_moves(rows: list[Row]) -> list[Row]:
-    """Merge a missing message and a new one of its kind into one that moved."""
+    """Return the rows, a removed message and a new one of its kind merged into one that moved."""
     merged = list(rows)
     gone = [row for row in rows if row.after is None]
     for row in [row for row in rows if row.before is None]:
@@ -112,7 +112,7 @@ def _rename(rows: list[Row]) -> list[Row]:
         name = match[0]
         if name in names:
             return names[name]
-        # Its number is now another's.
+        # The number now belongs to another object.
         return f"<{match[1]} {match[2]}, before>" if name in current_names else name
 
     return [

@@ -37,7 +37,7 @@ _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 
 
 class SnapshotError(HarnessError):
-    """A file is not a valid snapshot; the text has the line, and what to do."""
+    """Error for a file that is not a valid snapshot; the text has the line, and what to do."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"{line}: {problem}")
@@ -60,7 +60,10 @@ def format_snapshot(snapshot: Snapshot) -> str:
 
 
 def parse_snapshot(content: bytes) -> Snapshot:
-    """Parse the snapshot in a file. Raises `SnapshotError` for a file that we did not write."""
+    """Parse the snapshot in a file.
+
+    Raises `SnapshotError` if the file is of another version, was edited or was cut off.
+    """
     try:
         # A checkout can have made each line end in CR LF; JSON has no carriage return in a line.
         lines = content.decode("utf-8").replace("\r\n", "\n").split("\n")

@@ -85,11 +85,11 @@ class SnapshotFolder:
             raise UsageError(f"{path} cannot be written: {reason}") from error
 
     def load_accepted(self, target: str, scenario: str) -> Snapshot | None:
-        """Return the accepted snapshot, None for none. Raises `SnapshotError`."""
+        """Return the accepted snapshot, None without one. Raises `SnapshotError` if damaged."""
         return _read(self.accepted_file(target, scenario))
 
     def load_pending(self, target: str, scenario: str) -> Snapshot | None:
-        """Return the pending snapshot, None for none. Raises `SnapshotError`."""
+        """Return the pending snapshot, None without one. Raises `SnapshotError` if damaged."""
         return _read(self.pending_file(target, scenario))
 
     def keep_pending(self, snapshot: Snapshot) -> None:
@@ -111,7 +111,10 @@ class SnapshotFolder:
         _write(self.pending_file(target, scenario, UNUSED), f"{reason}\n")
 
     def accept(self, snapshot: WaitingSnapshot) -> None:
-        """Make the pending version the accepted one; remove an unused snapshot."""
+        """Make the pending version the accepted one; remove an unused snapshot.
+
+        Raises `UsageError` if there is no pending version that can be read.
+        """
         if snapshot.state is State.UNUSED:
             _remove(self.accepted_file(snapshot.target, snapshot.scenario), self.path)
             _remove(
@@ -127,7 +130,7 @@ class SnapshotFolder:
         self.forget_pending(snapshot.target, snapshot.scenario)
 
     def reject(self, snapshot: WaitingSnapshot) -> None:
-        """Keep the accepted version; of an unused snapshot remove the note."""
+        """Remove the pending version, or the note that the snapshot is unused."""
         self.forget_pending(snapshot.target, snapshot.scenario)
 
     def accepted_names(self) -> list[tuple[str, str]]:
@@ -169,7 +172,7 @@ class SnapshotFolder:
         return None
 
     def _find_files(self, root: Path, suffix: str) -> Iterator[tuple[str, str]]:
-        """Yield the files of a folder: the first folder is the target, the rest the scenario."""
+        """Yield target and scenario of each file below `root` that ends in `suffix`."""
         for file in root.rglob(f"*{suffix}") if root.is_dir() else ():
             target, *parts = file.relative_to(root).parts
             if parts and target != PENDING:
@@ -184,7 +187,7 @@ def _read(file: Path) -> Snapshot | None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a whole file or none."""
+    """Write a file atomically; create its folder."""
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

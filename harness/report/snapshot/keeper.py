@@ -27,15 +27,15 @@ all plays, so three plays often agree by chance."""
 
 
 class Replay(Protocol):
-    """Plays the scenario once more; None if it did not pass."""
+    """Function that plays a scenario once more and returns the trace, None if it did not pass."""
 
     def __call__(self, *, fresh: bool) -> Trace | None:
-        """Play it, with `fresh` on a process that no other scenario has used."""
+        """Play the scenario, with `fresh` on a process that no other scenario has used."""
         ...
 
 
 class Keeper:
-    """Keeps the transcripts of one target in a folder."""
+    """Keeper of the transcripts of one target in a folder."""
 
     def __init__(self, folder: SnapshotFolder, target: str) -> None:
         self.folder, self.target = folder, target
@@ -43,7 +43,10 @@ class Keeper:
     def keep(
         self, scenario: str, trace: Trace, replay: Replay, *, handshake: bool
     ) -> tuple[str, tuple[str, ...]]:
-        """Compare a play with the accepted transcript; return the state, and sentences about it."""
+        """Compare a play with the accepted transcript, and store one that differs for review.
+
+        Return the state, such as `NEW`, and sentences about it.
+        """
         try:
             return self._keep(scenario, trace, replay, handshake)
         except OSError as error:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from harness.protocol.values import dig, obj, text
 
 VARIES: Final = "<varies>"
-"""Stands for a value that differs from one play to the next; it equals every value."""
+"""Placeholder for a value that differs from one play to the next; it equals every value."""
 # The id of a request in a transcript without order: its method in place of a number.
 _METHOD = re.compile(r"<request (?!\d+>)(.+)>", re.DOTALL)
 _LEADING_MEMBERS = ("jsonrpc", "method", "type", "id")
@@ -33,7 +33,7 @@ class Message:
 
     @property
     def line(self) -> str:
-        """The line of a file for it."""
+        """The message's line in a snapshot's file."""
         place = "(any place) " if self.any_place else ""
         many = "(any number) " if self.any_number else ""
         return f"{'->' if self.is_sent else '<-'} {place}{many}{self.body}"
@@ -49,7 +49,7 @@ class Message:
 class Transcript:
     """All messages of one play, and the end of its trace.
 
-    Messages whose place differs from play to play stand at the end (`any_place`), by their texts,
+    Messages whose place differs from play to play (`any_place`) stand at the end, sorted by text,
     and their names have no numbers. With `free` all are like that: no order is kept.
     """
 

@@ -44,7 +44,7 @@ _SINCE, _UNTIL = 1_500_000_000, 2_500_000_000
 
 
 def is_moment(value: Any, member: str) -> bool:
-    """Return whether a number is a time, by the name of its member or as a date of our years."""
+    """Return whether a number is a time: by its member's name, or since 1970 as in `_UNITS`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     if _MOMENT.fullmatch(member):
@@ -53,7 +53,7 @@ def is_moment(value: Any, member: str) -> bool:
 
 
 class Texts:
-    """The names for one transcript; random ids are numbered in the order of their appearance."""
+    """Names for machine, time and ids in the texts of one transcript; ids are numbered in order."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
@@ -102,8 +102,8 @@ def transcript_of(
     """Return the transcript of a trace.
 
     Secrets are the values of variables of `environment` (this process's, if not given) whose names
-    say so, and anything that looks like a secret. Without `handshake` that of the process is left
-    out: the scenarios that share a process would otherwise differ by which of them came first.
+    say so, and anything that looks like a secret. Without `handshake` the messages that start the
+    process are left out: of the scenarios that share a process, only the first has them.
     """
     frames = trace.frames if handshake else trace.frames[_count_handshake_frames(trace) :]
     shown_trace = Trace(trace.header, list(frames), trace.marks, trace.end)
@@ -121,7 +121,7 @@ def _count_handshake_frames(trace: Trace) -> int:
 
 
 class _Portable(Normaliser):
-    """Names for one trace, in a text that is compared with those of other machines."""
+    """Normaliser of one trace, for a transcript that is compared with those of other machines."""
 
     def __init__(self, trace: Trace, masker: Masker) -> None:
         super().__init__(trace)

@@ -16,7 +16,7 @@ from harness.report.snapshot.folder import SnapshotFolder, State, WaitingSnapsho
 from harness.report.snapshot.message import Transcript
 
 _NARROW = 100
-"""The least columns for showing both sides beside each other."""
+"""Fewest columns of a terminal in which both sides are shown beside each other."""
 _SENTENCES, _LINES = 8, 200
 _STYLES = {
     Mark.HEAD: "bold cyan",
@@ -61,13 +61,13 @@ def _sides(snapshot: WaitingSnapshot) -> tuple[Transcript | None, Transcript | N
 
 
 def count_by_state(waiting: Sequence[WaitingSnapshot]) -> str:
-    """Return the number that wait, by kind."""
+    """Return the number of waiting snapshots by state: `1 new, 2 changed`."""
     counts = Counter(snapshot.state for snapshot in waiting)
     return ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
 
 
 class Review:
-    """One review. `key` waits for a key and returns it, "" at the end of input."""
+    """Review of snapshots by a user. `key` waits for a key and returns it, "" at end of input."""
 
     def __init__(
         self, folder: SnapshotFolder, key: Callable[[], str], console: Console | None = None
@@ -78,7 +78,7 @@ class Review:
         self._accepted_topics: list[frozenset[str]] = []
 
     def run(self, waiting: Sequence[WaitingSnapshot]) -> str:
-        """Review all of them; return a line with the decisions."""
+        """Ask about the snapshots one by one, until the user quits; return a line of counts."""
         for number, snapshot in enumerate(waiting, 1):
             if topic(snapshot) in self._accepted_topics:
                 self._accept(snapshot)
@@ -96,7 +96,7 @@ class Review:
         return done or "nothing waits"
 
     def _decide(self, snapshot: WaitingSnapshot) -> bool:
-        """Ask until there is an answer; return whether to go on."""
+        """Ask for and carry out a decision on a snapshot; return False if the user quits."""
         while True:
             self._console.print(Text(f"{_KEYS} > ", "bold"), end="")
             key = self._key()
@@ -133,7 +133,7 @@ class Review:
 
 
 def topic(snapshot: WaitingSnapshot) -> frozenset[str]:
-    """Return the meanings of a snapshot's changes, without their numbers."""
+    """Return the sentences about a snapshot's changes, without numbers, to find like changes."""
     words = {_COUNTS.sub("", sentence) for sentence in describe_snapshot(snapshot)}
     return frozenset({str(snapshot.state), *({"new"} if snapshot.state is State.NEW else words)})
 

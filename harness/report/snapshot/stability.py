@@ -18,7 +18,7 @@ _NUMBERED = re.compile(r"<([a-z]+) \d+>")
 Kind = tuple[int, bool, str]
 """The client, whether it sent the message, and the label of the message."""
 _MAX_LOOSE_KINDS = 6
-# The kinds of messages without a place, beyond which no order is kept at all.
+# With more kinds of messages without a fixed place, no order is kept at all.
 
 
 def common_transcript(plays: Sequence[Transcript]) -> Transcript:
@@ -37,7 +37,7 @@ def common_transcript(plays: Sequence[Transcript]) -> Transcript:
 
 
 def placeless_kinds(transcript: Transcript) -> set[Kind]:
-    """Return the kinds of messages without a place."""
+    """Return the kinds of messages without a fixed place."""
     kinds = zip(transcript.messages, _kinds_of(transcript), strict=True)
     return {kind for message, kind in kinds if message.any_place}
 
@@ -59,7 +59,7 @@ def _placeless(message: Message, kind: Kind) -> Message:
 
 
 def _loose_kinds(plays: Sequence[list[Kind]]) -> set[Kind] | None:
-    """Return few kinds without which all plays have one order; None if they are many."""
+    """Return kinds without which all plays have one order; None if over `_MAX_LOOSE_KINDS`."""
     loose: set[Kind] = set()
     while True:
         remaining = [[kind for kind in play if kind not in loose] for play in plays]
@@ -95,7 +95,7 @@ def _kinds_of(transcript: Transcript) -> list[Kind]:
 
 
 def _text_lines(transcript: Transcript) -> list[str]:
-    """Return all of it as text, since as values true would equal 1."""
+    """Return a transcript as text to compare, since as values true would equal 1."""
     lines = [f"{message.client} {message.line}" for message in transcript.messages]
     return [*lines, transcript.end, str(transcript.free)]
 
@@ -185,7 +185,7 @@ def _common_free(plays: Sequence[Transcript]) -> Transcript:
 
 
 def _common_groups(groups: Sequence[dict[Kind, list[Message]]]) -> list[Message]:
-    """Return the messages of each kind, if they have no order."""
+    """Return the common messages of each kind in several plays, without an order."""
     messages: list[Message] = []
     for kind in dict.fromkeys(kind for group in groups for kind in group):
         messages_by_play = [group.get(kind, []) for group in groups]
@@ -200,7 +200,7 @@ def _common_groups(groups: Sequence[dict[Kind, list[Message]]]) -> list[Message]
 
 
 def _pair(groups: Sequence[list[Message]]) -> list[Message]:
-    """Pair messages of one kind: those that every play has, then the others by their text.
+    """Return the common messages of one kind: those in every play, then the others, paired by text.
 
     Pairing all of them by their text would mispair the neighbours of one that differs.
     """
@@ -258,7 +258,7 @@ def _groups(transcript: Transcript, *, placed: bool = True) -> dict[Kind, list[M
 
 
 def _sort(messages: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...]:
-    """Sort by client, then by label, then by text.
+    """Return the messages sorted by client, direction, label and text.
 
     Requests have the name of their method in place of a number, and so have their answers.
     """

@@ -1,6 +1,6 @@
 """Snapshots that wait for review, as Markdown: for a pull request, or the summary of a CI job.
 
-It contains words of servers: they must not be read as Markdown or HTML, or mention a person.
+Words of servers in it are code, so that they cannot act as Markdown or HTML, or mention a person.
 """
 
 import re
