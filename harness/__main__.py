@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     if sys.version_info < (3, 11):  # noqa: UP036 - before any import of ours or of a library
         sys.stderr.write(
             f"harness: Python 3.11 or newer is needed, this is {sys.version.split()[0]}\n"

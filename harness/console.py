@@ -51,7 +51,7 @@ _outputs: list[_Output] = []
 
 
 def guard_output(*, exits: bool) -> None:
-    """Let standard output lose its reader. With `exits` the command ends at that moment."""
+    """Discard output once its reader is gone; with `exits`, raise `SystemExit` at that moment."""
     out = sys.stdout
     if _outputs or out is None or not _is_descriptor_1(out):
         return

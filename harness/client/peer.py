@@ -25,7 +25,7 @@ def _encode(message: dict[str, Any]) -> bytes:
     try:
         return _ENCODER.encode(message).encode()
     except UnicodeEncodeError:
-        # It repeats half of a surrogate pair, such as the id of a server's request.
+        # The message holds half of a surrogate pair, such as the id of a server's request.
         return json.dumps(message).encode()
 
 
@@ -105,19 +105,19 @@ class Peer:
         """Send a request and wait for its answer, a result or an error.
 
         `deliberate` marks params that are wrong on purpose: they must still be answered. There is
-        no time limit: the caller sets one. Raises `TargetGone`.
+        no time limit: the caller sets one. Raises `TargetGone` if the connection ends.
         """
         request = await self.send_request(method, params, deliberate=deliberate)
         return await self.wait_for_answer(request)
 
     async def send_request(self, method: str, params: Any, *, deliberate: bool = False) -> Frame:
-        """Send a request without waiting; return the sent frame."""
+        """Send a request without waiting; return its frame. Raises `TargetGone`, as all sending."""
         self._next_id += 1
         message = {"method": method, "id": self._next_id, "params": params}
         return await self._send(message, deliberate=deliberate)
 
     async def wait_for_answer(self, request: Frame) -> Frame:
-        """Wait for the answer to a request that was sent."""
+        """Return the answer to a request that was sent. Raises `TargetGone` if none can come."""
         request_id = request.id
 
         def matches(frame: Frame) -> bool:

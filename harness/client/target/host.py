@@ -40,7 +40,10 @@ class Lack:
 
 
 def lacks_of(profile: Profile) -> tuple[Lack, ...]:
-    """Return what this machine lacks for the capabilities that the profile promises or probes."""
+    """Check the programs behind the capabilities that a profile promises or probes.
+
+    Return a lack for each program that is missing or does not work.
+    """
     promised = profile.capabilities
     return tuple(
         lack

@@ -11,7 +11,7 @@ NOT_INHERITED_KEYS = ("name", "title", "extends", "without")
 # Lists that are joined: the inherited entries come after the file's own ones.
 # Any other list is replaced as a whole.
 JOINED_LISTS: tuple[Loc, ...] = (("deviations",), ("tools",), ("panics",), ("outcomes", "*"))
-# A row of such a list replaces the inherited row with the same values of these keys (default).
+# Key -> default: a row of such a list replaces an inherited row with the same values of these keys.
 ROW_KEYS: dict[Loc, dict[str, str]] = {
     ("deviations",): {"rule": "", "scenario": "*", "pinned": ""},
     ("tools",): {"intent": "", "name": "", "namespace": ""},
@@ -21,9 +21,9 @@ ROW_NAME_KEYS = {"deviations": "rule", "tools": "name"}
 
 
 def merge_profiles(base: Toml, own: Toml) -> Toml:
-    """Return the file `own` with everything that it inherits from `base`, except what it omits.
+    """Return the values of `own`, and those of `base` that it neither replaces nor leaves out.
 
-    Raises `UsageError`.
+    Raises `UsageError` if its `without` names something that `base` does not have.
     """
     inherited = _Part(base)
     for key in NOT_INHERITED_KEYS:
@@ -74,7 +74,7 @@ def _leave_out(part: _Part, key: str, place: Place) -> None:
 
 
 def _leave_out_rows(part: _Part, path: tuple[str, ...], name: str, place: Place) -> None:
-    """Leave out all inherited rows of a name: `deviations."turn.id-shape"`."""
+    """Remove all inherited rows with a name, as in `deviations."turn.id-shape"`."""
     key, by = path[0], ROW_NAME_KEYS.get(path[0], "")
     if not by or len(path) > 1:
         names = " and ".join(ROW_NAME_KEYS)

@@ -1,4 +1,4 @@
-"""Starts the server of a profile and connects to it."""
+"""The start of a profile's server, and the first connection to it."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ async def launch(
 ) -> tuple[ServerProcess, Path]:
     """Start the server of a profile and connect to it; return the process and its home.
 
-    `home` is that of a server that ended; without it a new one is made. Raises `UsageError`, and
-    `TargetError` if the server cannot be reached.
+    `home` is that of a server that ended; without it a new one is made. Raises `UsageError` if the
+    server cannot be started, `TargetError` if it cannot be reached; it is then ended.
     """
     is_restart, home = home is not None, home or folder.new_folder("home")
     values = {"model_url": model_url, "home": str(home), "cwd": str(home)}

@@ -94,7 +94,7 @@ def _near_hint(value: Any, expected: str) -> str:
 
 
 def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
-    """Return the keys of the table at a place in a file: tables of tables, and lists of tables."""
+    """Return the keys that the model allows at a place in a file, also in lists of tables."""
     for step in loc:
         if isinstance(step, int) or step not in model.model_fields:
             continue

@@ -21,7 +21,7 @@ def _check_profile_name(value: str) -> str:
 
 
 def is_inside(path: str) -> bool:
-    """Return whether a path leads to something below the folder in which it begins."""
+    """Return whether a relative path stays below the folder in which it starts."""
     parts = PurePosixPath(path).parts
     return bool(parts) and not path.startswith("/") and ".." not in parts and "\0" not in path
 

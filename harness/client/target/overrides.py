@@ -72,7 +72,7 @@ def with_overrides(
 
 
 def _lift_members(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Move the members of the table at `path` into the table around it; `*` is any name."""
+    """Return a copy with the members of the table at `path` moved one table up; `*` is any name."""
     name, *rest = path
     changed = dict(table)
     for key, value in table.items():

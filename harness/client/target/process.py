@@ -53,16 +53,16 @@ class ProcessExit:
 
     @property
     def is_graceful(self) -> bool:
-        """Return whether it could clean up: it ended with status 0, or by TERM."""
+        """Return whether the process could clean up: it ended with status 0, or by TERM."""
         return self.push == "TERM" or (self.push == "none" and self.returncode == 0)
 
     @property
     def was_killed_before(self) -> bool:
-        """Return whether it was killed by SIGKILL earlier, and so could not end its children."""
+        """Return whether SIGKILL had ended it before, so that it could not end its children."""
         return self.push == "none" and self.returncode == -signal.SIGKILL
 
 
-# Why a program cannot be started although nothing is wrong with it: limits of this process.
+# Errors at the start of a program that come from limits of this process, not from the program.
 _OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
@@ -123,7 +123,7 @@ class ServerProcess:
         return self._process.returncode
 
     async def wait(self) -> int:
-        """Wait for its end."""
+        """Wait until the process has ended, and return its exit status."""
         return await self._process.wait()
 
     def children(self) -> set[int]:
@@ -143,14 +143,14 @@ class ServerProcess:
         return sorted(addresses)
 
     async def lingering_children(self, before: set[int], grace: float) -> tuple[str, ...]:
-        """Return the names of descendants not in `before` that do not end in time."""
+        """Return the names of descendants not in `before` that run on after `grace` seconds."""
         new = [self._known[pid] for pid in sorted(self.children() - before)]
         if new:
             await anyio.to_thread.run_sync(wait, new, grace)
         return tuple(describe_process(process) for process in new if is_alive(process))
 
     def stderr_tail(self, limit: int = 4000) -> str:
-        """Return the end of its standard error."""
+        """Return the last `limit` bytes of its standard error as text, "" if it cannot be read."""
         try:
             with self.stderr_path.open("rb") as source:
                 source.seek(0, os.SEEK_END)
@@ -235,7 +235,9 @@ async def start(
     address: str = "",
     option: str = "--server-cmd",
 ) -> ServerProcess:
-    """Start a server in a session of its own. Raises `NotStarted` if that fails.
+    """Start a server in a session of its own.
+
+    Raises `NotStarted` if that fails, or `OSError` if a limit of this process is the cause.
 
     `option` is the option that takes its command; errors name it.
 
@@ -294,7 +296,7 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
 
 
 def describe_environment(profile_env: Mapping[str, str], home_env: str) -> str:
-    """Return which variables of ours a server does not get as they are, "" for none."""
+    """Return a sentence on our environment variables that a server gets changed or not at all."""
     env = environment(profile_env, Path("private"), home_env)  # Only names of variables are shown.
     values = {name: value for name, value in os.environ.items() if name.lower() != _CURRENT_TEST}
     changed = [name for name in sorted(env) if env[name] != values.get(name)]

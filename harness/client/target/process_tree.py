@@ -98,7 +98,7 @@ def _descendants_by_psutil(pid: int) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Return whether it runs; a zombie counts as ended, even if its parent has not reaped it."""
+    """Return whether a process runs; a zombie counts as ended."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except NO_ANSWER:
@@ -125,20 +125,20 @@ def marked_processes(mark: str) -> dict[int, psutil.Process]:
 
 def _process_ids() -> list[int]:
     """Return the ids of all processes; none if there is no /proc."""
-    with contextlib.suppress(*NO_ANSWER, IndexError):  # It takes the first of an empty list.
+    with contextlib.suppress(*NO_ANSWER, IndexError):  # psutil indexes an empty list.
         return psutil.pids()
     return []
 
 
 def find_processes_note() -> str:
-    """Return what is not done where processes cannot be listed, "" where they can."""
+    """Return a warning if processes cannot be listed, "" if they can."""
     if _process_ids():
         return ""
     return "no process can be listed (no /proc): what a server leaves behind is not found"
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process runs, whoever started it; True if nobody can say."""
+    """Return whether a process runs, whoever started it; True if the system does not say."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -146,12 +146,12 @@ def is_running(pid: int) -> bool:
             return False
     except NO_ANSWER:
         pass
-    try:  # It takes the id of a thread for that of a process, so it is asked last.
+    try:  # This also succeeds for the id of a thread, so it comes last.
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # It is another user's.
+        pass  # The process is another user's.
     return True
 
 
@@ -168,7 +168,7 @@ def _mark_of(pid: int) -> str:
 
 
 def wait(processes: Iterable[psutil.Process], bound: float) -> None:
-    """Wait until they have ended, `bound` seconds for all of them; blocks the thread."""
+    """Wait until the processes have ended, at most `bound` seconds in all; blocks the thread."""
     deadline = time.monotonic() + bound
     for process in processes:
         while is_alive(process) and (seconds_left := deadline - time.monotonic()) > 0:
@@ -176,7 +176,7 @@ def wait(processes: Iterable[psutil.Process], bound: float) -> None:
 
 
 def _await_end(process: psutil.Process, bound: float) -> None:
-    """Wait for its end, or for a moment if the system has no event for it."""
+    """Wait at most `bound` seconds for a process's end; `_TICK` if the system has no event."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):

@@ -217,7 +217,7 @@ class Profile(_Table):
         return self.place(*loc).file.startswith(BUILT_IN_PREFIX)
 
     def listening_kind(self) -> Listening | None:
-        """Return the address to listen on, None if the server uses its standard streams.
+        """Return the kind of address to listen on, None if the server uses its standard streams.
 
         A server whose command has `{listen}` listens, on a WebSocket unless the profile says
         otherwise. Raises `UsageError` if the server does not get the address.
@@ -240,7 +240,10 @@ def builtin_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """Load a built-in profile, or a file, with all that it inherits. Raises `UsageError`."""
+    """Load a built-in profile, or a file, with all that it inherits.
+
+    Raises `UsageError` if there is none, or if it is not valid.
+    """
     if name and name not in builtin_names() and Path(name).is_dir():
         raise UsageError(f"--target {name} is a folder; expected a profile's name or TOML file")
     if name not in builtin_names() and not Path(name).is_file():
@@ -314,7 +317,10 @@ def _cause(error: Exception) -> str:
 
 
 def split_command(command: str) -> list[str]:
-    """Return the words of a command, split as a POSIX shell would; no shell runs it."""
+    """Return the words of a command, split as a POSIX shell would; no shell runs it.
+
+    Raises `UsageError` if it is empty, has open quotes or needs a shell.
+    """
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -333,7 +339,7 @@ def split_command(command: str) -> list[str]:
 
 
 def fill(template: Any, values: Mapping[str, str]) -> Any:
-    """Replace the placeholders `{name}` of `values` in every text; other braces stay."""
+    """Return `template` with the placeholders `{name}` of `values` replaced in every text."""
     if isinstance(template, str):
         for name, value in values.items():
             template = template.replace("{" + name + "}", value)

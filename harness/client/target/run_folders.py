@@ -27,7 +27,7 @@ from harness.protocol.escapes import is_utf8, visible
 FOLDER_VARIABLE = "HARNESS_DIR"
 """The environment variable of `--dir`, which workers inherit."""
 
-# As much as a run writes at the least: on a full disk an empty file can be made.
+# Bytes written to try a folder: on a full disk an empty file can still be made.
 _PROBE_BYTES = 64 * 1024
 # The folder of the traces and reports of past runs, and how many runs are kept. Fewer large runs
 # are kept: they take some twenty megabytes each.
@@ -51,7 +51,11 @@ def folder_note() -> str:
 
 
 def recorded_folder() -> Path:
-    """Return the folder with the recorded runs; it need not be writable. Raises `UsageError`."""
+    """Return the folder with the recorded runs, which need not be writable.
+
+    Without any recorded run, the folder of a new run. Raises `UsageError` if there is no current
+    folder.
+    """
     folders = _candidates()
     with contextlib.suppress(UsageError):
         folders = [base_folder(), *folders]
@@ -62,7 +66,10 @@ def recorded_folder() -> Path:
 
 
 def _find_writable(start: Path | None = None) -> tuple[Path, list[str]]:
-    """Return the first folder that can be written, and what is wrong with those before it."""
+    """Return the first folder that can be written, and the problems of those before it.
+
+    Raises `UsageError` if none can be written.
+    """
     problems: list[str] = []
     for base in _candidates(start):
         problem = _write_problem(base)
@@ -143,7 +150,7 @@ def _keep_out_of_git(base: Path) -> None:
 
 
 def find_kept_file(path: Path) -> Path:
-    """Return the real path of a file that the documents call `.harness/traces/…`."""
+    """Return the real path of a file below `.harness/`; any other path, or a missing one, as is."""
     if path.exists() or path.is_absolute() or path.parts[:1] != (".harness",):
         return path
     elsewhere = recorded_folder().joinpath(*path.parts[1:])
@@ -190,7 +197,7 @@ class RunFolder:
         self._count = 0
 
     def new_folder(self, kind: str) -> Path:
-        """Return a new, empty folder."""
+        """Make and return a new, empty folder."""
         self._count += 1
         folder = self.path / f"{kind}{self._count}"
         folder.mkdir()
@@ -202,7 +209,7 @@ class RunFolder:
 
 
 def write_home_files(home: Path, profile: Profile, values: dict[str, str]) -> None:
-    """Write the profile's files into a home."""
+    """Write the profile's files into a home, with the placeholders in `values` filled in."""
     for name, table in profile.home.items():
         content = cast("dict[str, Any]", fill(table, values))
         (home / name).parent.mkdir(parents=True, exist_ok=True)

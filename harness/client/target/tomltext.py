@@ -57,7 +57,7 @@ class Toml:
 
 
 def read_toml(text: str, file: str) -> Toml:
-    """Read a text; `file` is its name in places. Raises `UsageError`."""
+    """Parse TOML; `file` names it in places. Raises `UsageError` if it is not TOML."""
     try:
         value = tomllib.loads(text)
         walk = _PlaceScanner(text, file)
@@ -74,7 +74,7 @@ def read_toml(text: str, file: str) -> Toml:
 def steps_of(key: str) -> tuple[str, ...]:
     """Return the names in a dotted key as TOML writes it, such as `home."config.toml".model`.
 
-    Raises `ValueError`.
+    Raises `ValueError` if it is not a key of TOML.
     """
     try:
         value: Any = tomllib.loads(f"{key} = 0")
@@ -101,7 +101,7 @@ def _describe_error(message: str, text: str, file: str) -> str:
 
 
 class _PlaceScanner:
-    """Scans a text that is known to be TOML for the places of its keys and values."""
+    """Scanner of a text that is known to be TOML, for the places of its keys and values."""
 
     def __init__(self, text: str, file: str) -> None:
         # Like tomllib, so that columns agree.

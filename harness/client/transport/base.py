@@ -12,15 +12,15 @@ class Transport(Protocol):
     """One connection to a server."""
 
     async def send(self, raw: bytes) -> None:
-        """Write one message; `raw` has no line end. Raises `TargetGone`."""
+        """Write one message; `raw` has no line end. Raises `TargetGone` if the server left."""
         ...
 
     async def send_bytes(self, raw: bytes) -> None:
-        """Write bytes as they are, for malformed input. Raises `TargetGone`."""
+        """Write bytes as they are, for malformed input. Raises `TargetGone` if the server left."""
         ...
 
     async def receive(self) -> list[Line]:
-        """Wait for at least one line. Raises `TargetGone` at the end of the stream."""
+        """Wait for and return at least one line. Raises `TargetGone` at the end of the stream."""
         ...
 
     @property

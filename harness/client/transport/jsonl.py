@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
 
-# Enough of a line over the limit to recognise it.
+# Bytes kept of a line over the limit, enough to recognise it.
 MAX_KEPT_BYTES_OF_LONG_LINE = 1024
 
 
@@ -21,7 +21,7 @@ class Line:
 
 
 class LineSplitter:
-    """Cuts chunks into lines.
+    """Splitter of chunks into lines.
 
     Empty lines are skipped. A line longer than `limit` bytes is returned once, truncated, and its
     damage states the full length; memory stays below the limit whatever arrives.

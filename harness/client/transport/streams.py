@@ -61,7 +61,7 @@ class LineTransport:
                 raise TargetGone("the server closed its input") from error
 
     async def receive(self) -> list[Line]:
-        """Wait for at least one whole line."""
+        """Return the next lines, in the end an unfinished one. Raises `TargetGone` after that."""
         while not self._ended:
             try:
                 chunk = await self._in.receive(_CHUNK)

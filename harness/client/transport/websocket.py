@@ -31,11 +31,11 @@ _NORMAL_CLOSE_CODES = (1000, 1001, 1005)
 
 
 class HandshakeFailed(TargetError):
-    """An answer that is not a WebSocket handshake; the text describes it."""
+    """Error for an answer that is not a WebSocket handshake; the text describes it."""
 
 
 class _Assembly(LineSplitter):
-    """Joins the frames of a message, with the size limit of a line."""
+    """Buffer that joins the frames of a message, with the size limit of a line."""
 
     def add(self, data: bytes, *, ends: bool) -> Line | None:
         """Add a frame; return the message if it is complete, None if not or if it is blank."""
@@ -85,7 +85,7 @@ class WebSocketTransport:
             await self._flush()
 
     async def receive(self) -> list[Line]:
-        """Wait for at least one message."""
+        """Return the next messages. Raises `TargetGone` at the end of the connection."""
         while not self._ready and not self._ended:
             try:
                 chunk = await self._stream.receive(_CHUNK_BYTES)
@@ -207,9 +207,10 @@ class WebSocketTransport:
 async def open_websocket(
     stream: ByteStream, uri: str, *, limit: int = MAX_FRAME_BYTES
 ) -> WebSocketTransport:
-    """Shake hands over a connected stream; `uri` is that of the server, `limit` bytes a message.
+    """Return a transport after the handshake on a connected stream, without compression.
 
-    Raises `HandshakeFailed`. It has no time limit: the caller sets one. No compression is offered.
+    `uri` is that of the server; a message may have `limit` bytes. There is no time limit: the
+    caller sets one. Raises `HandshakeFailed`; whatever fails, the stream is closed.
     """
     protocol = ClientProtocol(parse_uri(uri), max_size=_MAX_LIMIT_FACTOR * limit)
     transport = WebSocketTransport(stream, protocol, limit)
