@@ -62,7 +62,7 @@ class Peer:
         self.questions.clear()
 
     def set_reading(self, *, active: bool) -> None:
-        """Stop reading what the server writes, or continue: simulates a slow reader.
+        """Stop or resume reading the server's output, to simulate a slow client.
 
         A chunk that the transport has already received is held back too.
         """

@@ -69,10 +69,7 @@ class ServerErrors:
                 self._by_turn[turn].append(error)
 
     def messages_for(self, row: Row) -> list[str]:
-        """Return error messages in a row's frames, their answers and turns, unless it quotes them.
-
-        At most `_MAX_MESSAGES_SHOWN` of them.
-        """
+        """Return error messages of a row's frames, answers and turns, but not those it quotes."""
         errors: list[str] = []
         for seq in row.frames:
             if not 0 <= seq < len(self._frames):

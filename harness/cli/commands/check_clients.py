@@ -37,7 +37,7 @@ class ClientCheck:
 
     @property
     def red(self) -> bool:
-        """Return whether a duty is broken whose level counts, or a rule crashed."""
+        """Return whether a MUST (if strict, also a SHOULD) duty is broken, or a rule crashed."""
         return self.trace_check.red
 
     def counts(self) -> Counter[str]:

@@ -31,10 +31,7 @@ def by_hand(
     write: Write,
     complain: Write,
 ) -> int:
-    """Let the user talk to a server and return the exit status.
-
-    Raises `UsageError` if an option is not usable, or two contradict each other.
-    """
+    """Let the user talk to a server; return the exit status. `UsageError` for unusable options."""
     if server_cmd and address:
         raise UsageError("--server-cmd starts a server and --connect finds one; give one of them")
     if not 0 < scale < math.inf:

@@ -87,7 +87,7 @@ def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
 
 
 def read_trace(path: Path) -> ReadTrace:
-    """Read a trace; of a damaged file, the part before the damage. Raises `UsageError`."""
+    """Return the trace in a file, up to any damage; `UsageError` if its first line is bad."""
     book = load_book()
     server_names = [load_profile(name).names for name in builtin_names()]
 
@@ -193,7 +193,7 @@ class _Moments:
         changes += [frame.seq for frame in trace.frames if frame.method == "initialize"]
         turns = list(Story(trace).turns.values())
         self._whole = [turn for turn in turns if turn.status == "completed"]
-        # While a client connects or leaves it may receive messages that are not judged again.
+        # Messages sent while a client connects or leaves may not reach it again on replay.
         self._disturbed = [turn for turn in turns if any(turn.runs_at(seq) for seq in changes)]
 
     def is_repeatable(self, row: Row) -> bool:

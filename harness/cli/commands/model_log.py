@@ -1,4 +1,4 @@
-"""The log of `harness model`: the request and answer of each call, and what is unexpected."""
+"""The log of `harness model`: the request and answer of each call, and unexpected events."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

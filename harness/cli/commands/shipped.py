@@ -85,7 +85,7 @@ def find_document(reference: str) -> tuple[Path, str]:
 
 
 def document_text(reference: str) -> str:
-    """Return a page, or the part at the anchor. Raises `UsageError` if there is no such."""
+    """Return a page, or its part at the anchor. Raises `UsageError` if either is unknown."""
     path, anchor = find_document(reference)
     text = path.read_text("utf-8")
     if not anchor:

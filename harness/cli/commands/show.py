@@ -142,7 +142,7 @@ class Shown:
         )
 
     def _violations_by_last_frame(self) -> Mapping[int | None, list[Row]]:
-        """Return number of the last message of the proof -> findings; None if no proof is kept."""
+        """Return last message of the proof -> findings; those without messages under None."""
         by_frame: defaultdict[int | None, list[Row]] = defaultdict(list)
         for row in self.violations:
             by_frame[max(row.frames, default=None)].append(row)

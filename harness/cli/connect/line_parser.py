@@ -23,7 +23,7 @@ COMMANDS = {
     ":stderr": "the end of what the server wrote to standard error",
     ":wait": "until nothing is under way, or the server asks something",
 }
-# Abbreviations in a request, and what they stand for.
+# Abbreviation in a request -> its meaning.
 SHORT = {"text": "input: [{type: text, text: …}]"}
 _PAIR = re.compile(r"([A-Za-z_][\w.]*)=")
 

@@ -70,8 +70,8 @@ class LiveServer:
     async def start(self) -> None:
         """Start the server, or connect to it, and send initialize, unless the profile has none.
 
-        Each start has a new connection name in the trace. Raises `TargetError` if the server cannot
-        be started or reached, `UsageError` for settings that the profile cannot pass to it.
+        Each start has a new connection name in the trace. Raises `UsageError` if the server cannot
+        be started, `TargetError` if it cannot be reached.
         """
         self._ending = False
         transport = await self._transport()

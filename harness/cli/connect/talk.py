@@ -192,7 +192,7 @@ class Talk:
         return self.peer
 
     async def wait_answer(self, request: Frame, bound: float) -> Frame | None:
-        """Wait for the answer to a request; None if it comes too late. Raises `TargetGone`."""
+        """Return the answer to a request, None after `bound` seconds; `TargetGone` at the end."""
         with anyio.move_on_after(bound):
             return await self._peer().wait_for_answer(request)
         return None

@@ -37,10 +37,7 @@ def _width() -> int:
 
 
 async def at_terminal(options: ConnectOptions, judging: Judging, base: Path) -> int:
-    """Hold the conversation at a prompt and return the exit status.
-
-    Raises `UsageError` if the server cannot be started or reached.
-    """
+    """Hold the conversation at a prompt; return the exit status. `UsageError` without a server."""
 
     async def lines(serves: LiveServer, actions: Actions) -> bool:
         await Prompt(serves, actions, base).loop()

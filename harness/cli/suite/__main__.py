@@ -20,7 +20,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     status = pytest.main([*_cache(arguments), *arguments])
     sys.stdout.flush()
-    # All commands end with 2 if something that they are given cannot be used; pytest says 4.
+    # All commands exit with 2 for a usage error, for which pytest exits with 4.
     # An internal error of pytest's (3) is an ERROR, as any other trouble of the harness.
     statuses: dict[int, int] = {pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERNAL_ERROR: 1}
     raise SystemExit(statuses.get(int(status), status))

@@ -97,7 +97,7 @@ def _pick(arguments: RunArguments, word: str) -> None:
     for file in named_scenarios.files:
         before = arguments.picks.get(file, Selection(scenarios=False))
         if named_scenarios.action is None:
-            # If no race of it was named, `--race` and `-m` choose.
+            # Unless a race of this scenario was named, `--race` and `-m` choose.
             raced = before is not None and before.races
             arguments.picks[file] = replace(before, scenarios=True) if before and raced else None
             continue

@@ -27,7 +27,7 @@ Guard = Callable[[Callable[[str], None]], Callable[[str], None]]
 
 
 class _FuzzFailed(Exception):
-    """A search found failures; the text describes them."""
+    """Error for a search that found failures; the text describes them."""
 
 
 class FuzzItem(pytest.Item):

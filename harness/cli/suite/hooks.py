@@ -402,7 +402,7 @@ class PytestPlugin:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         """Write the reports and set the exit status; the terminal's summary comes after this."""
         path = getattr(self._pytest.option, "xmlpath", None)
-        # Without a file, it is pytest's cache of names for `--lf` that cannot hold one.
+        # Without a JUnit file, only pytest's cache for `--lf` can fail: on a name not in UTF-8.
         missing = contextlib.suppress(UnicodeEncodeError)
         with self._files.note_problems("--junit", path) if path else missing:
             yield

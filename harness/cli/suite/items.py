@@ -25,7 +25,7 @@ TellRace = Callable[[RaceOutcome], str]
 
 
 class _ScenarioFailed(Exception):
-    """A scenario or a race did not pass; the text is its story."""
+    """Error for a scenario or a race that did not pass; the text is its story."""
 
 
 class ScenarioFile(pytest.File):
@@ -148,9 +148,9 @@ class RaceItem(pytest.Item):
 def _raise_outcome(
     verdict: Verdict, reason: str, story: Callable[[], str], *, accepts: bool
 ) -> None:
-    """Turn a verdict into an outcome of pytest.
+    """Raise pytest's outcome for a verdict; return for PASS.
 
-    A run that `accepts` its findings decides at its end what goes into the baseline.
+    With `accepts` a FAIL is an xfail: the end of the run decides what goes into the baseline.
     """
     match verdict:
         case Verdict.PASS:

@@ -13,10 +13,7 @@ from harness.protocol.escapes import is_utf8, visible
 
 
 class OwnTrouble:
-    """Pytest plugin that replaces the traceback of an internal error by a line.
-
-    The traceback is written to a file in `base`.
-    """
+    """Pytest plugin that prints an internal error on a line; a file in `base` has the traceback."""
 
     def __init__(self, config: pytest.Config, base: Path) -> None:
         self._config = config

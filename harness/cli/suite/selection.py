@@ -10,7 +10,7 @@ from harness.scenario.race_id import RaceId
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A choice of what to play; each race is an action and its position, "" for all positions."""
+    """Items of a file to play; each race is an action and its position, "" for all positions."""
 
     scenarios: bool = True
     races: tuple[tuple[str, str], ...] = ()

@@ -77,7 +77,7 @@ def _used_words(
 
 
 def _scenarios_of(ids: Collection[str], paths: Iterable[Path]) -> Iterator[Loaded]:
-    """Yield the scenarios of the ids on their surfaces; a file that is not valid is passed over."""
+    """Yield the scenarios with these ids, each on its surface; skip files that are not valid."""
     folders = [path for path in paths if path.is_dir() or path.name.endswith(SUFFIXES)]
     own_files = {scenario_id(file): file for _, file in find_scenarios(folders)}
     for name in ids:

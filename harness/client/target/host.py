@@ -40,10 +40,7 @@ class Lack:
 
 
 def lacks_of(profile: Profile) -> tuple[Lack, ...]:
-    """Check the programs behind the capabilities that a profile promises or probes.
-
-    Return a lack for each program that is missing or does not work.
-    """
+    """Return the capabilities, promised or probed, whose program does not work on this machine."""
     promised = profile.capabilities
     return tuple(
         lack

@@ -111,7 +111,7 @@ class ServerProcess:
         return self._stdio or self._sockets[0]
 
     async def connect(self, bound: float) -> Transport:
-        """Open a connection to its address, within `bound` seconds. Raises `TargetError`."""
+        """Open a connection to its address; `TargetError` if none is made in `bound` seconds."""
         self._sockets.append(
             await connect_when_ready(self.address, wait_for_end=self.wait, bound=bound)
         )
@@ -296,7 +296,7 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
 
 
 def describe_environment(profile_env: Mapping[str, str], home_env: str) -> str:
-    """Return a sentence on our environment variables that a server gets changed or not at all."""
+    """Return words on variables of ours that a server gets changed or not at all, "" if none."""
     env = environment(profile_env, Path("private"), home_env)  # Only names of variables are shown.
     values = {name: value for name, value in os.environ.items() if name.lower() != _CURRENT_TEST}
     changed = [name for name in sorted(env) if env[name] != values.get(name)]

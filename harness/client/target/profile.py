@@ -240,10 +240,7 @@ def builtin_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """Load a built-in profile, or a file, with all that it inherits.
-
-    Raises `UsageError` if there is none, or if it is not valid.
-    """
+    """Load a profile, built-in or a file, with all that it inherits; `UsageError` if not valid."""
     if name and name not in builtin_names() and Path(name).is_dir():
         raise UsageError(f"--target {name} is a folder; expected a profile's name or TOML file")
     if name not in builtin_names() and not Path(name).is_file():
@@ -258,7 +255,7 @@ def load_profile(name: str) -> Profile:
 def parse_profile(text: str, file: str, *, folder: Path = Path()) -> Profile:
     """Return a profile from TOML text, with what it inherits; paths begin in `folder`.
 
-    Raises `UsageError` with the place and advice.
+    Raises `UsageError`, with the place and advice, if it is not valid.
     """
     return _make_profile(_resolve_inheritance(read_toml(text, file), folder, ()))
 
@@ -317,10 +314,7 @@ def _cause(error: Exception) -> str:
 
 
 def split_command(command: str) -> list[str]:
-    """Return the words of a command, split as a POSIX shell would; no shell runs it.
-
-    Raises `UsageError` if it is empty, has open quotes or needs a shell.
-    """
+    """Split a command as a POSIX shell would; `UsageError` if it is empty or needs a shell."""
     try:
         words = shlex.split(command)
     except ValueError as error:

@@ -32,7 +32,7 @@ _PROGRAM_NAMES = {
 
 
 class NotStarted(UsageError):
-    """A program that is to be judged could not be started."""
+    """Error for a program under test that could not be started."""
 
 
 def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[str]:

@@ -66,10 +66,7 @@ def recorded_folder() -> Path:
 
 
 def _find_writable(start: Path | None = None) -> tuple[Path, list[str]]:
-    """Return the first folder that can be written, and the problems of those before it.
-
-    Raises `UsageError` if none can be written.
-    """
+    """Return the first writable folder and the problems of those before; `UsageError` if none."""
     problems: list[str] = []
     for base in _candidates(start):
         problem = _write_problem(base)

@@ -116,7 +116,7 @@ class WebSocketTransport:
         await self._stream.aclose()
 
     async def shake_hands(self) -> None:
-        """Perform the opening handshake. Raises `HandshakeFailed`."""
+        """Perform the opening handshake. Raises `HandshakeFailed` if the answer is not one."""
         self._protocol.send_request(self._protocol.connect())
         try:
             await self._flush()

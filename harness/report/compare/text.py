@@ -28,7 +28,7 @@ HEADINGS = {
 
 
 def text_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield the differences by kind, what was left out, and a last line with the sums."""
+    """Yield the two runs, notes on parts left out, the differences by kind, and their counts."""
     before, after = comparison.before, comparison.after
     yield f"before: {before.name} ({_programs(before)})"
     yield f"after:  {after.name} ({_programs(after)})"

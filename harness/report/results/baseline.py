@@ -120,7 +120,7 @@ class Stale:
 
     @property
     def reason(self) -> str:
-        """The texts found instead, and what to do about the entry."""
+        """The reason why the entry matches nothing, and what to do about it."""
         entry = self.entry
         if self.unpinned_text:
             shown_text = textwrap.shorten(self.unpinned_text, 160, placeholder=" …")

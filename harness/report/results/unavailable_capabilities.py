@@ -18,8 +18,8 @@ def mark_inapplicable(
 ) -> None:
     """Mark a rule that was not exercised and does not apply as NOT_APPLICABLE, with the reason.
 
-    It needs what the target does not declare, or what only this machine cannot provide, or a
-    command that the agent does not know (`unknown`).
+    It needs a capability that the target does not declare or this machine cannot provide, or a
+    command that the agent does not know (`unknown`). Other rules stay NOT_EXERCISED.
     """
     declared = profile.capabilities
     gone = {lack.capability: lack.reason for lack in lacks}

@@ -38,7 +38,7 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of both sides; a removed or new one is on one of them."""
+    """A line before and after; a removed or new one has "" on the other side."""
 
     mark: Mark
     before: str = ""
