@@ -1,8 +1,8 @@
-"""docs/choices.md: each point that the text leaves open, with our choice and a shipping server's.
+"""Generator of docs/choices.md: our choice, and a shipping server's, at each open point.
 
-`python -m tools.choices_page` reads the choices of both from the last reports of `make demo` and
-`make real` and stores them in `fixtures/choices.json`; `make docs` makes the page of that file and
-the judge's book.
+`python -m tools.choices_page` takes the observed choices from the last reports of `make demo` and
+`make real`, stores them in `fixtures/choices.json` and writes the page; `make docs` writes it from
+the stored choices.
 """
 
 import json
@@ -22,13 +22,13 @@ RUNS = {
     "ours": ("reference", "reference-programs"),
     "theirs": ("codex-0.107", "codex-0.107-programs"),
 }
-"""The reports of each; where two of them show a point, the last one counts."""
+"""The reports of each server; of two reports that show the same point the last one counts."""
 MAX_SITUATIONS = 6
-"""Situations of one point that are shown."""
+"""Maximum number of situations shown for one point."""
 MAX_CHARACTERS = 160
-"""Characters of a value that are shown."""
+"""Maximum number of characters shown of a value."""
 Seen = Mapping[str, Mapping[str, list[str]]]
-"""By point and situation the values that were seen."""
+"""Open point -> situation -> observed values."""
 
 HEAD = """\
 # Choices
@@ -101,13 +101,13 @@ def _situations(seen: Mapping[str, list[str]]) -> Iterator[str]:
 
 
 def _words_on_theirs(point: Unspecified) -> str:
-    """Return the part of the reason that is about the shipping server, "" if none is."""
+    """Return the sentences of the reason that mention the real server, "" if none does."""
     parts = re.split(r"(?<=[.;])\s+", " ".join(point.reason.split()))
     return " ".join(part for part in parts if "real" in part.split()).rstrip(";")
 
 
 def seen_choices(reports: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
-    """Return the choices of these reports, without their counts and places."""
+    """Return the observed values in reports, by open point and situation."""
     seen: dict[str, dict[str, list[str]]] = {}
     for report in reports:
         for point, results in report["choices"].items():
@@ -119,7 +119,7 @@ def seen_choices(reports: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, li
 
 
 def main() -> None:
-    """Store the choices of the last reports, and write the page."""
+    """Store the choices of the last reports and write the page."""
     stored = {
         name: seen_choices(
             json.loads((REPORTS / f"{run}.json").read_text("utf-8"))

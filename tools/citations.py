@@ -1,6 +1,6 @@
-"""Checks that the judge's book accounts for every line of the documents.
+"""Checks that the judge's book accounts for every line of the specification's documents.
 
-`python -m tools.citations FOLDER` rewrites lines.yaml from them.
+`python -m tools.citations FOLDER` rewrites lines.yaml from the documents in FOLDER.
 """
 
 import sys
@@ -26,7 +26,7 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Uncited:
-    """A line that states no requirement; `hash` identifies its text, `why` gives its purpose."""
+    """A line that states no requirement; `hash` identifies its text, `why` says why not."""
 
     document: str
     line: int
@@ -35,12 +35,12 @@ class Uncited:
 
 
 def hash_of(line: str) -> str:
-    """Return the 12 digits that stand for a line."""
+    """Return the first 12 hexadecimal digits of the SHA-256 of a stripped line."""
     return sha256(line.strip().encode()).hexdigest()[:12]
 
 
 def hashes_of(text: str) -> dict[int, str]:
-    """Return the hashes of the lines of a document that are not blank, by line number from 1."""
+    """Return the hashes of a document's non-blank lines, by line number from 1."""
     lines = enumerate(text.split("\n"), 1)
     return {number: hash_of(line) for number, line in lines if line.strip()}
 
@@ -66,7 +66,7 @@ def uncited_lines() -> tuple[Uncited, ...]:
 
 
 def _uncited_lines(file: str, row: Row) -> Iterator[Uncited]:
-    """Yield the lines of a row, which all have its reason; `lines` maps each to its hash."""
+    """Yield an `Uncited` for each line of a row of uncited.yaml. Raises BookError."""
     check_keys(file, row, ("document", "why", "lines"))
     lines: Any = row["lines"]
     if not isinstance(lines, dict) or not isinstance(row["why"], str):
@@ -76,7 +76,8 @@ def _uncited_lines(file: str, row: Row) -> Iterator[Uncited]:
 
 
 def gaps(book: Book, hashes: Mapping[str, Hashes], uncited: tuple[Uncited, ...]) -> Iterator[str]:
-    """Yield a line for each gap: lines neither cited nor listed, or both, or not as listed."""
+    """Yield a message for each line that is neither cited nor listed as uncited, or both, or
+    whose text differs from the listed hash."""
     rows = [(one.clause.document, one.clause.line) for one in book.requirements]
     cited = {*rows, *((point.document, point.line) for point in book.unspecified)}
     listed: set[tuple[str, int]] = set()
@@ -98,7 +99,7 @@ def gaps(book: Book, hashes: Mapping[str, Hashes], uncited: tuple[Uncited, ...])
 
 
 def lines_yaml(texts: Mapping[str, str]) -> str:
-    """Return the text of lines.yaml for documents by name."""
+    """Return the content of lines.yaml; `texts` are the documents by name."""
     parts = [_HEAD]
     for name, text in texts.items():
         parts.append(f"- document: {name}\n  lines:\n")

@@ -1,6 +1,6 @@
-"""`python -m tools.compare_page` writes docs/versions.md: two releases of a real server, compared.
+"""Generator of docs/versions.md, a comparison of two releases of a real server.
 
-The real servers are run by `make real`, which calls this; `make docs` cannot.
+`make real` runs both releases and then `python -m tools.compare_page`; `make docs` cannot.
 """
 
 from collections.abc import Iterator
@@ -36,23 +36,23 @@ that are run by `exec`, and what the command `mcp` does.
 
 
 def page(sessions: Comparison, programs: Comparison) -> str:
-    """Return the page of both comparisons."""
+    """Return the page: the session protocol first, then the commands."""
     return "\n".join([HEAD, *_page_lines(sessions), SECOND, *_page_lines(programs), ""])
 
 
 def _page_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield the lines, with scenarios in place of traces, which exist only here."""
+    """Yield the lines of a comparison; they name scenarios, as readers do not have the traces."""
     for line in markdown(comparison, _scenario):
         yield line.replace("; ; ", "; ")
 
 
 def _scenario(place: TracePlace) -> str:
-    """Return the scenario that a kept trace is of: `…/history/RUN/turns/plain-turn.jsonl`."""
+    """Return the scenario of a trace `…/history/RUN/turns/plain-turn.jsonl`, "" for other paths."""
     parts = Path(place.trace).parts
     if "history" not in parts:
         return ""
     scenario = "/".join(parts[parts.index("history") + 2 :]).removesuffix(".jsonl")
-    # The examples of the documents were written there by tools.examples.
+    # `tools.examples` writes the examples of the docs to this folder.
     return f"`{scenario.removeprefix('.harness/examples/')}`"
 
 

@@ -1,7 +1,7 @@
-"""docs/configuration.md: every key of config.toml, made from the models that read it.
+"""Generator of docs/configuration.md: every key of config.toml, from the models that read it.
 
-The words for a value are those of the error message that a wrong one gets; what a key means is the
-docstring below it in the source.
+The allowed values are described as in the error message for a wrong one; the meaning of a key is
+the docstring below it in the source.
 """
 
 import ast
@@ -69,11 +69,11 @@ TABLES: tuple[tuple[str, type[BaseModel], type | None], ...] = (
     ("[features]", FeaturesTable, None),
     ("[command_environment]", CommandEnvironment, None),
 )
-"""Heading, the model that reads the table, and where the defaults are if not in the model."""
+"""Heading, the model that reads the table, and the class with the defaults if not the model."""
 
 
 def configuration_page() -> str:
-    """Return the page."""
+    """Return the whole page as Markdown."""
     parts = [HEAD]
     for heading, model, defaults in TABLES:
         title = f"`{heading}`" if heading.startswith("[") else heading
@@ -114,13 +114,13 @@ def _format_default(default: object) -> str:
 
 
 def _is_table(annotation: Any) -> bool:
-    """Return whether the values are tables with a heading of their own on the page."""
+    """Return whether the key holds a table, which has a heading of its own on the page."""
     parts = [annotation, *get_args(annotation)]
     return any(inspect.isclass(part) and issubclass(part, BaseModel) for part in parts)
 
 
 def _words(field: FieldInfo) -> str:
-    """Return the allowed values, in the words of the error message."""
+    """Return the allowed values as error messages describe them, "" if anything is allowed."""
     annotations = [*field.metadata, *_annotations_within(field.annotation)]
     words = [
         one.func.words
@@ -144,7 +144,7 @@ def _annotations_within(annotation: Any) -> Iterator[Any]:
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring below each key. A key without one is an error."""
+    """Return the docstring below each key of the model and its bases, by key."""
     meanings: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:

@@ -1,4 +1,4 @@
-"""Draws the judge's state machines as Mermaid text."""
+"""The judge's state machines as Mermaid diagrams."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def state_diagram(machine: Machine) -> Iterator[str]:
 
 
 def machine_pages() -> Iterator[str]:
-    """Yield every machine with its diagram, then their couplings, as lines of Markdown."""
+    """Yield docs/state-machines.md: diagrams, couplings, invariants, and statuses of items."""
     for name, machine in MACHINES.items():
         yield f"## {name}"
         yield ""
@@ -57,5 +57,5 @@ def machine_pages() -> Iterator[str]:
 
 
 def _id(state: str) -> str:
-    """Return a state's name as Mermaid takes it."""
+    """Return the name of a state as a valid Mermaid id."""
     return re.sub(r"\W", "_", state)

@@ -1,7 +1,7 @@
-"""`python -m tools.docs` writes the generated pages of docs/; a test compares them.
+"""Generator of pages of docs/, run by `python -m tools.docs`; a test compares the pages.
 
 Edit the tables or the rules, never these pages. Of docs/reports.md only the tables between the
-marks are made.
+`<!-- findings` comments are generated.
 """
 
 from collections import defaultdict
@@ -41,7 +41,7 @@ that is missing from it.
 
 
 def pages() -> dict[str, Callable[[], str]]:
-    """Return the function that makes each page, by its path below the project's root."""
+    """Return the function that generates each page, by the page's path in the project."""
     return {
         "docs/protocol.md": lambda: protocol_page(load_book()),
         "docs/choices.md": lambda: choices_page(load_book()),
@@ -64,7 +64,7 @@ def _rules() -> str:
 
 
 def _with_findings(page: str) -> str:
-    """Return the page with new tables of findings: those of a scenario, and all others."""
+    """Return the page with its two tables of findings replaced: of a scenario, and of a run."""
     kinds = finding_kinds().values()
     scenario = [one for one in kinds if one.family == "scenario"]
     other_kinds = [one for one in kinds if one.family != "scenario"]

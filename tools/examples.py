@@ -1,6 +1,7 @@
-"""The examples of docs/scenarios.md as files: `python -m tools.examples FOLDER`.
+"""The examples of docs/scenarios.md, which `python -m tools.examples FOLDER` writes as files.
 
-`make real` plays all of them on the real servers, a test plays those that the reference server can.
+`make real` plays all of them on the real servers; a test plays those without a row in `OWED` on
+the reference server.
 """
 
 import re
@@ -14,17 +15,16 @@ from harness.scenario.identity import FAMILY
 from harness.scenario.scenario_text import scenario_text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scenarios.md"
-# The folder of the files, and so the beginning of their ids.
+# Folder of the files; their scenario ids begin with it.
 AREA = "documented"
-# What the reference server does not offer yet, and the part of the project that will: approvals
-# and commands (C), races and failures (D), threads and persistence (E), command line and SDKs (F).
+# Examples that the reference server cannot play yet, each with the reason.
 OWED: dict[str, str] = {}
 
 _EXAMPLE = re.compile(r"^```yaml\n(title: ([^\n]*)\n.*?)^```$", re.M | re.S)
 
 
 def examples() -> dict[str, str]:
-    """Name -> the text of each whole scenario of the page, in its order; of a family each row's."""
+    """Return the text of each complete scenario on the page by name; of a family, of each row."""
     texts: dict[str, str] = {}
     for text, title in _EXAMPLE.findall(PAGE.read_text("utf-8")):
         name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
@@ -33,12 +33,12 @@ def examples() -> dict[str, str]:
 
 
 def is_family(text: str) -> bool:
-    """Return whether an example is a table of scenarios."""
+    """Return whether an example is a family: a scenario template with a table of rows."""
     return "\nrows:\n" in text
 
 
 def _rows(name: str, text: str) -> dict[str, str]:
-    """Return the scenarios of a family, each as a file of its own."""
+    """Return the scenario text of each row of a family, by file name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}{FAMILY}")
         path.write_text(text, "utf-8")
@@ -52,7 +52,7 @@ def _rows(name: str, text: str) -> dict[str, str]:
 
 
 def write(folder: Path) -> list[Path]:
-    """Write every example below the folder, in place of those of an earlier run."""
+    """Replace the folder's subfolder AREA by files of all examples; return their paths."""
     area = folder / AREA
     shutil.rmtree(area, ignore_errors=True)
     area.mkdir(parents=True)

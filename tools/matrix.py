@@ -1,8 +1,7 @@
-"""The reviewed table of which rules fire for which fault on its stored trace.
+"""The reviewed table of the rules that notice each fault on its stored trace.
 
-`python -m tools.matrix` rewrites fixtures/matrix.yaml; a test compares. A change of
-that file is to be read: a rule that fires more often than before judges too much, or more than one
-rule speaks of one cause.
+`python -m tools.matrix` rewrites fixtures/matrix.yaml; a test compares it. Review every change: a
+rule that notices more faults than before may judge too much, or repeat another rule's finding.
 """
 
 from collections import defaultdict
@@ -29,7 +28,7 @@ HEADER = """\
 
 
 def mutations(book: Book | None = None) -> dict[str, Mutation]:
-    """Return each fault on its own stored trace, by fault id."""
+    """Apply each fault to its stored trace, judge it, and return the results by fault id."""
     book = load_book() if book is None else book
     faults_by_trace: dict[str, list[Fault]] = defaultdict(list)
     for fault in all_faults().values():
@@ -43,7 +42,7 @@ def mutations(book: Book | None = None) -> dict[str, Mutation]:
 
 
 def table(mutations: dict[str, Mutation]) -> dict[str, dict[str, Any]]:
-    """Return the content of the file: fault id -> trace and rules, the primary rule first."""
+    """Return the content of the file: fault id -> trace and rules, the fault's own rule first."""
     faults = all_faults()
     return {
         fault_id: {
@@ -57,12 +56,12 @@ def table(mutations: dict[str, Mutation]) -> dict[str, dict[str, Any]]:
 
 
 def read_table() -> dict[str, dict[str, Any]]:
-    """Return the table in the file."""
+    """Return the table stored in fixtures/matrix.yaml."""
     return yaml.safe_load(MATRIX.read_text("utf-8"))
 
 
 def write(rows: dict[str, dict[str, Any]]) -> None:
-    """Write the table."""
+    """Write the table to fixtures/matrix.yaml."""
     body = yaml.safe_dump(rows, sort_keys=True, width=100)
     MATRIX.write_text(HEADER + body, "utf-8")
 

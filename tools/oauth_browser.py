@@ -1,8 +1,8 @@
-"""A login as users have it: a real browser, a page of consent, then a turn with the token.
+"""A check of an OAuth login as users see it: real browser, consent page, a turn with the token.
 
-`python -m tools.oauth_browser PYTHON CHROMIUM`, with a Python that has playwright. Servers, agent
-and browser are on loopback; the model is played from a scenario. Prints what it does; exit status 1
-with the reason where something is not as it should be.
+`python -m tools.oauth_browser PYTHON CHROMIUM`, where PYTHON has playwright. Servers, agent and
+browser use loopback only; a scenario scripts the model. It prints its progress; after a failed
+check it exits with status 1 and the reason.
 """
 
 import json
@@ -23,16 +23,19 @@ HERE = Path(__file__).parents[1]
 SCENARIO = HERE / "fixtures" / "oauth" / "add.scenario.yaml"
 BROWSER = HERE / "fixtures" / "clients" / "consent.py"
 BOUND = 120.0
-"""Seconds for each of the three parts."""
+"""Maximum seconds of a login or a turn."""
 AGENT = [sys.executable, "-m", "reference_server"]
 
 
 class Wrong(Exception):
-    """A check failed; str() says which."""
+    """A failed check; its text says which."""
 
 
 async def _login(home: Path, browser: Sequence[str], button: str) -> tuple[int, str, str]:
-    """Run `agent mcp login` and click the button; return its status, its output and the page."""
+    """Run `agent mcp login` and click `button` in the browser.
+
+    Return the exit status and output of the login, and the text of the browser's last page.
+    """
     command = [*AGENT, "mcp", "login", "docs"]
     with anyio.fail_after(BOUND):
         async with await anyio.open_process(command, env=_variables(home), stderr=None) as process:
@@ -60,7 +63,7 @@ def _variables(home: Path) -> dict[str, str]:
 
 
 async def _turn(home: Path) -> dict[str, object]:
-    """Run a turn that calls the tool and return its item."""
+    """Run a turn that calls the MCP tool and return the item of that call. Raises Wrong."""
     command = [
         *AGENT,
         "exec",
@@ -107,9 +110,9 @@ async def _run(home: Path, servers: Pair, browser: Sequence[str]) -> None:
 
 
 async def main(arguments: Sequence[str]) -> int:
-    """Run it and return the exit status."""
+    """Run all checks and return the exit status."""
     python, chromium = arguments
-    # What the servers write of themselves hides what is said here.
+    # The log of the servers would bury our own output.
     logging.disable()
     failure = ""
     with tempfile.TemporaryDirectory() as folder:

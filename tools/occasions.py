@@ -1,10 +1,10 @@
-"""Writes harness/search/mutation/occasions.yaml: which scenarios give each fault a place.
+"""Generator of harness/search/mutation/occasions.yaml: scenarios in which each fault can act.
 
     python -m tools.occasions .harness/mutation/reference.json
 
-The file is what `harness mutate --json` wrote of a whole run on the reference server. Of all places
-few scenarios are kept, the quickest that serve most; a fault that the run did not kill keeps those
-that it had.
+The argument is the output of `harness mutate --json` for a whole run on the reference server. For
+each fault it keeps few scenarios, preferring quick ones that serve many faults; a fault that the
+run did not kill keeps its previous ones.
 """
 
 import json
@@ -17,7 +17,7 @@ from harness.faults.base import all_faults
 from harness.search.mutation.campaign import covering_scenarios, known_occasions
 
 PAGE = Path("harness/search/mutation/occasions.yaml")
-# So many scenarios are kept of a fault.
+# Scenarios kept for each fault.
 MAX_SCENARIOS = 3
 HEAD = """\
 # Where each fault has a place on the reference server, the quickest scenario first. A mutation run
@@ -26,7 +26,7 @@ HEAD = """\
 
 
 def occasions(results: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the scenarios of each fault, from the results of a run."""
+    """Return the scenarios to keep for each fault, given the results of a mutation run."""
     places = {result["fault"]: _places(result) for result in results}
     seconds: dict[str, float] = {}
     for result in results:
@@ -47,7 +47,10 @@ def occasions(results: list[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _places(result: dict[str, Any]) -> list[str]:
-    """Return where it was killed, then where it had a place; not where it was missed."""
+    """Return the scenario that killed the fault, then others in which it can act.
+
+    Without those in which it was missed; [] if it was not killed.
+    """
     if result["outcome"] != "KILLED":
         return []
     *missed, killed = [one["scenario"] for one in result["attempts"]]
@@ -56,7 +59,7 @@ def _places(result: dict[str, Any]) -> list[str]:
 
 
 def write(table: Mapping[str, Sequence[str]]) -> None:
-    """Write the table."""
+    """Write the table to occasions.yaml; the current directory must be the project's root."""
     lines = [f"{fault}: [{', '.join(ids)}]\n" for fault, ids in table.items()]
     PAGE.write_text(HEAD + "".join(lines), "utf-8")
 

@@ -1,8 +1,8 @@
-"""Runs a command where only loopback exists: `python tools/offline.py COMMAND …`.
+"""Runner of a command without network: `python tools/offline.py COMMAND …`.
 
-A network namespace of its own, made with root's rights or with a user namespace; nothing outside
-this machine can be reached from inside. `--probe` only says whether one can be made (exit 0 or 1).
-Linux only; uses no program beside the interpreter, and bubblewrap where the kernel refuses us.
+The command runs in a new network namespace with loopback only, made with root's rights, a user
+namespace or, if the kernel refuses both, bubblewrap. `--probe` only checks whether one can be made
+(exit status 0 or 1). Linux only.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ REFUSED = 77
 
 
 def enter() -> bool:
-    """Move this process into a namespace with loopback only; False where that is refused."""
+    """Move this process into a network namespace with loopback only; return False if refused."""
     libc = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.getuid(), os.getgid()
     if libc.unshare(CLONE_NEWNET) != 0:
@@ -53,7 +53,10 @@ def _write(path: str, text: str) -> None:
 
 
 def _child(command: list[str]) -> int:
-    """Enter and become the command; tried in a child, since a refusal cannot be undone."""
+    """Run the command in a namespace; return its exit status, REFUSED if none can be made.
+
+    All in a child process, since a half-made namespace cannot be left.
+    """
     pid = os.fork()
     if pid == 0:
         if not enter():
@@ -67,7 +70,7 @@ def _child(command: list[str]) -> int:
 
 
 def run(command: list[str]) -> int:
-    """Run a command offline; `REFUSED` where no namespace can be made."""
+    """Run a command offline and return its exit status, REFUSED if no namespace can be made."""
     status = _child(command)
     bubblewrap = shutil.which("bwrap")
     if status != REFUSED or bubblewrap is None:
@@ -78,7 +81,7 @@ def run(command: list[str]) -> int:
 
 
 def main() -> int:
-    """Run the command line."""
+    """Run the command of the command line and return its exit status."""
     arguments = sys.argv[1:]
     if arguments == ["--probe"]:
         return 0 if run(["true"]) == 0 else 1

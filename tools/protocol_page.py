@@ -1,7 +1,7 @@
-"""The project's own statement of the protocol, made from the judge's book: docs/protocol.md.
+"""Generator of docs/protocol.md, the judge's book as a page.
 
-By document and heading; within a section by object, method or event: its fields, what must hold (an
-anchor for each requirement), and what is left open, with our choice.
+Its sections are those of the two documents. Within a section each object, method or event has its
+fields, its requirements, each with an anchor, and its open points with our choice.
 """
 
 import re
@@ -63,7 +63,7 @@ def protocol_page(book: Book) -> str:
 
 
 def slug(heading: str) -> str:
-    """Return the anchor that a forge makes of a heading."""
+    """Return the anchor that GitHub generates for a heading."""
     bare = re.sub(r"[^\w\- ]", "", heading.lower())
     return bare.strip().replace(" ", "-")
 

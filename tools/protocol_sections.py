@@ -1,4 +1,4 @@
-"""Parts of the judge's book by their section of docs/protocol.md."""
+"""The judge's book, grouped by the sections of docs/protocol.md."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from harness.protocol.spec.book import Book
 from harness.protocol.spec.members import Shape, Variant, all_shapes, shape_of
 from harness.protocol.spec.rows import Document, EventRow, MethodRow, Requirement, Unspecified
 
-# What a family of ids is called where no type, method or event gives the name.
+# Titles of groups, by the first part of requirement ids; for groups not named by a type or method.
 TITLES = {
     "rpc": "Messages",
     "service": "The service",
@@ -57,7 +57,7 @@ TITLES = {
 
 @dataclass
 class Group:
-    """The statements of one section about one object, method or event."""
+    """The requirements, shapes and open points of one object, method or event in a section."""
 
     title: str
     operation: MethodRow | EventRow | None = None
@@ -69,7 +69,7 @@ class Group:
 
 @dataclass
 class Section:
-    """A heading of a document and what is under it, up to the next heading."""
+    """A section of a document: its heading, the groups in it, and open points without a group."""
 
     document: Document
     line: int
@@ -80,11 +80,11 @@ class Section:
 
 
 def sections_of(book: Book) -> Iterator[Section]:
-    """Yield a section for each heading of both documents, in order; many hold nothing."""
+    """Yield a section for each heading of both documents, in order; many are empty."""
     headings: set[str] = set()
     for document in book.documents:
         for line, heading in document.sections:
-            # A heading that both documents have would otherwise be one anchor for two places.
+            # A heading that is in both documents would give the same anchor twice.
             title = heading if heading not in headings else f"{heading} (command and SDK)"
             headings.add(heading)
             section = Section(document, line, heading, title)
@@ -123,9 +123,9 @@ def _operations(book: Book) -> Iterator[MethodRow | EventRow]:
 
 
 def _special_groups(book: Book, rows: Sequence[Requirement]) -> dict[str, Group]:
-    """Return a section's groups: one for all, then those of single operations and item types.
+    """Return the groups of a section with operations or item types: a general one, then theirs.
 
-    A section on one method alone is one group, found by the family of its rows.
+    A section about one method only has one group, with the prefix of its first row as the key.
     """
     if not rows:
         return {}
@@ -151,7 +151,7 @@ def _clauses_of(group: Group) -> tuple[str, ...]:
 
 
 def _lines_of_groups(rows: Sequence[Requirement], groups: dict[str, Group]) -> dict[int, Group]:
-    """Return the lines that speak of one operation or item type and of no other."""
+    """Return the group of each line that is cited by exactly one operation or item type."""
     line_of = {row.id: row.clause.line for row in rows}
     group_of_line: dict[int, Group | None] = {}
     for group in groups.values():
@@ -163,7 +163,7 @@ def _lines_of_groups(rows: Sequence[Requirement], groups: dict[str, Group]) -> d
 
 
 def _variants_here(book: Book, rows: Sequence[Requirement]) -> list[Variant]:
-    """Return the item types: the one union whose members fill a table of the text row by row."""
+    """Return the item types if `rows` are of their section of the specification, else []."""
     shape = shape_of(book.schemas, "item.json#/$defs/ThreadItem")
     return list(shape.variants) if shape.clauses[0] in {row.id for row in rows} else []
 
@@ -179,7 +179,7 @@ def _place_shapes(
     rows: Sequence[Requirement],
     groups: dict[str, Group],
 ) -> None:
-    """Put each type that is neither a payload nor an item type into the family that it cites."""
+    """Add each type that is neither a payload nor an item type to the group of its requirement."""
     payloads = {reference for row in _operations(book) for reference in _references(row)}
     variants = {variant.clause for variant in _variants_here(book, rows)}
     rows_by_id = {row.id: row for row in rows}

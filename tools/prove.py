@@ -1,8 +1,8 @@
-"""`python -m tools.prove ID` proves one rule: everything about it, and nothing about other rules.
+"""Proof of one rule: `python -m tools.prove ID` checks all parts that the rule needs.
 
 It runs the rule's cases, writes its faults' rows of fixtures/matrix.yaml and of occasions.yaml, its
-line of fixtures/golden_findings.txt and docs/rules.md, and says what is missing. Review what it
-wrote; all rules together are proved by `make test`.
+line of fixtures/golden_findings.txt and the generated docs, and prints missing parts. Review the
+written files; `make test` checks all rules together.
 """
 
 import inspect
@@ -31,7 +31,10 @@ MISSING = "missing: "
 
 
 def prove(rule_id: str) -> Iterator[str]:
-    """Yield a line for each part of the proof. Raises SystemExit for an unknown rule."""
+    """Yield a line for each part; that of a missing part begins with MISSING.
+
+    Writes files. Raises SystemExit for an unknown rule.
+    """
     rules = all_rules()
     if rule_id not in rules:
         raise SystemExit(unknown_name("rule", rule_id, rules))
@@ -50,7 +53,7 @@ def prove(rule_id: str) -> Iterator[str]:
 
 
 def place_of(rule: type[Monitor]) -> str:
-    """Return file, line and class of a rule."""
+    """Return `file:line class` of a rule."""
     path = Path(inspect.getsourcefile(rule) or "").relative_to(ROOT)
     return f"{path}:{inspect.getsourcelines(rule)[1]} {rule.__name__}"
 
@@ -65,7 +68,7 @@ def _requirements(rule: type[Monitor]) -> Iterator[str]:
 
 
 def _case(rule: type[Monitor]) -> Iterator[str]:
-    """Run the tests of the rule's case and of its edges."""
+    """Run the tests of the rule's case and edges, and yield the result."""
     files = ("tests/rules/test_rule_cases.py", "tests/rules/test_edges.py")
     selected = f"[{rule.id}] or [{rule.id}: or test_every_rule_has_its_three_traces_once"
     command = [
@@ -103,7 +106,7 @@ def _matrix(faults: list[Fault]) -> Iterator[str]:
 
 
 def _occasions(faults: list[Fault]) -> Iterator[str]:
-    """Find scenarios in which new faults can act, in the traces of the last `make demo`."""
+    """Find scenarios for new faults in the traces of the last `make demo`; write occasions.yaml."""
     table = {fault: list(ids) for fault, ids in known_occasions().items()}
     new = [fault for fault in faults if fault.id not in table]
     paths = sorted(PLAYED.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
@@ -126,7 +129,7 @@ def _occasions(faults: list[Fault]) -> Iterator[str]:
 
 
 def _golden(rule: type[Monitor]) -> Iterator[str]:
-    """Judge all small conversations by this rule alone, and write its line of the file."""
+    """Judge the tests' conversations by this rule alone; write its line of the golden findings."""
     found = findings.Findings()
     for name, trace in conversations():
         found.add(name, judge(load_book(), trace, [rule]))

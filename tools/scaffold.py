@@ -1,8 +1,8 @@
-"""`python -m tools.scaffold ID NEIGHBOUR` begins a new rule beside one that exists.
+"""Scaffold of a new rule: `python -m tools.scaffold ID NEIGHBOUR`.
 
-It writes the four parts of a rule, each next to the neighbour's: the class, the row of its
-requirement, a fault and a case. What must be filled in says FILL IN, and is listed at the end.
-The neighbour judges servers of the session protocol; rules of other surfaces are begun by hand.
+It writes the four parts of a rule, each next to that of an existing rule, the neighbour: the class,
+the row of its requirement, a fault and a case. Places to complete say FILL IN and are listed at the
+end. The neighbour must judge the session protocol; start rules of other surfaces by hand.
 """
 
 import ast
@@ -61,7 +61,7 @@ CASE = """    Case(
 """
 
 
-# Names that the parts use, by their module.
+# Names that the parts import, by module.
 NAMES = {
     "class": {
         "harness.judge.base": ("Monitor", "Outcomes", "Witness", "on", "rule"),
@@ -79,7 +79,10 @@ NAMES = {
 
 
 def main(rule_id: str, neighbour: str) -> list[str]:
-    """Write the four parts; return the places to fill in. Raises SystemExit for a wrong id."""
+    """Write the four parts; return the places to fill in, as `file:line: text`.
+
+    Raises SystemExit for an invalid id, or a neighbour that cannot be used.
+    """
     rules, book = all_rules(), load_book()
     if not RULE_ID.fullmatch(rule_id):
         raise SystemExit(f"{rule_id!r} is not an id of a rule: family.slug, such as turn.ends-once")
@@ -125,13 +128,13 @@ def main(rule_id: str, neighbour: str) -> list[str]:
 
 
 def _class_name(rule_id: str, module: Path) -> str:
-    """Return a name for the class that no class of the module has."""
+    """Return the class name of a rule: its slug, with its family before it if that is taken."""
     family, slug = ("".join(map(str.capitalize, part.split("-"))) for part in rule_id.split("."))
     return family + slug if f"class {slug}(" in module.read_text("utf-8") else slug
 
 
 def _import(path: Path, names: dict[str, tuple[str, ...]]) -> None:
-    """Import the names that a module lacks, before its first import, in any order."""
+    """Add imports of the names that a file lacks, before its first import, unsorted."""
     text = path.read_text("utf-8")
     tree = ast.parse(text)
     bound = {
@@ -159,7 +162,7 @@ def _file_with(pattern: str, text: str) -> Path:
 
 
 def _end_of_row(path: Path, requirement: str) -> int:
-    """Return the number of lines up to the end of a row."""
+    """Return the number of lines up to the end of a requirement's row."""
     lines = path.read_text("utf-8").splitlines()
     begin = next(at for at, line in enumerate(lines) if f"id: {requirement}," in line)
     return next(
@@ -168,7 +171,7 @@ def _end_of_row(path: Path, requirement: str) -> int:
 
 
 def _end_of_list(path: Path, name: str) -> int:
-    """Return the number of lines up to the end of the list or tuple that has this name."""
+    """Return the number of lines before the closing bracket of the list `name`."""
     for node in ast.parse(path.read_text("utf-8")).body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         targets = [node.target] if isinstance(node, ast.AnnAssign) else targets

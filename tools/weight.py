@@ -1,7 +1,7 @@
-"""`python -m tools.weight` prints the lines of Python of each room, beside its budget.
+"""Line counts of each room beside their budgets, printed by `python -m tools.weight`.
 
-With `--budget` it fails where a room has more than its row of tools/weight.yaml: the row is raised
-by hand, in the commit that needs it, which says why. `--write` lowers rows to what is there.
+`--budget` fails if a room exceeds its row of tools/weight.yaml; raise the row by hand in the commit
+that needs it, which says why. `--write` lowers rows to the present counts.
 """
 
 import argparse
@@ -22,7 +22,7 @@ HEADER = """\
 """
 FILES = "files of the repository"
 STEP = 100
-"""Lines: a mend of a few needs no new row."""
+"""Rows are rounded up to a multiple of this, so that small growth needs no new row."""
 SPLIT = ("harness", "reference_server", "tests")
 """Folders whose subfolders are rooms of their own."""
 
@@ -36,7 +36,7 @@ def room_of(path: str) -> str:
 
 
 def weigh(files: Iterable[Path], root: Path = ROOT) -> dict[str, int]:
-    """Return the lines of each room, and how many files there are in all."""
+    """Return the lines of Python of each room, and the number of all files as `FILES`."""
     lines: Counter[str] = Counter()
     for path in files:
         lines[FILES] += 1
@@ -47,7 +47,7 @@ def weigh(files: Iterable[Path], root: Path = ROOT) -> dict[str, int]:
 
 
 def tracked_files() -> list[Path]:
-    """Return the files that git knows and that exist."""
+    """Return the existing files that git tracks or would add."""
     output = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -59,7 +59,7 @@ def tracked_files() -> list[Path]:
 
 
 def excesses(weights: Mapping[str, int], budget: Mapping[str, int]) -> list[str]:
-    """Return a message for each room that has more than its budget, or no row."""
+    """Return a message for each room that exceeds its budget or has no row."""
     return [
         f"{room}: {weight}, but its row of tools/weight.yaml has {budget[room]}"
         if room in budget
@@ -70,7 +70,7 @@ def excesses(weights: Mapping[str, int], budget: Mapping[str, int]) -> list[str]
 
 
 def lower_budget(weights: Mapping[str, int], budget: Mapping[str, int]) -> dict[str, int]:
-    """Return the budget without what is not used, in whole steps; without rooms that are gone."""
+    """Return the budget with rows lowered to the weights, rounded up, without removed rooms."""
     return {
         room: min(row, -(-weights[room] // STEP) * STEP)
         for room, row in budget.items()
@@ -79,7 +79,7 @@ def lower_budget(weights: Mapping[str, int], budget: Mapping[str, int]) -> dict[
 
 
 def table(weights: Mapping[str, int], budget: Mapping[str, int]) -> str:
-    """Return the lines of each room beside its budget."""
+    """Return the printed table of weights and budgets."""
     width = max(map(len, weights))
     rows = [f"{room:{width}}  {weights[room]:7}  {budget.get(room, 0):7}" for room in weights]
     total = sum(weight for room, weight in weights.items() if room != FILES)

@@ -1,4 +1,4 @@
-"""`python -m tools.bench`: the budgets of the design beside figures measured now.
+"""`python -m tools.bench`: performance budgets beside figures measured now.
 
-A figure over its budget is printed as such and fails nothing; only a measurement that breaks does.
+A figure over its budget is printed as `over`, but only a failed measurement fails the run.
 """

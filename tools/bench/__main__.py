@@ -1,6 +1,6 @@
-"""`make bench`: measure, print the table, leave nothing behind.
+"""`make bench`: the command that measures the chosen parts and prints the table of budgets.
 
-Exit status 0 whatever the figures are; 1 when a measurement could not be made.
+The exit status is 0 whatever the figures are, 1 if a measurement could not be made.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
         reference = targets.reference(folder)
         measurements: dict[str, Callable[[], dict[str, Cell]]] = {
             SERVER: lambda: measures.all_of(reference, url, measures.FULL),
-            # The first part has measured it where both are asked for.
+            # The part SERVER measures the start too.
             START: lambda: {} if SERVER in parts else _start(reference, url),
             "exec": lambda: one_shot.all_of(folder),
             "resume": lambda: histories.resume(reference, url),
@@ -93,7 +93,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
 
 
 def _where() -> bool:
-    """Print where the time of the suite goes and return whether that could be measured."""
+    """Print the shares of the suite's time; return whether they could be measured."""
     try:
         with _folder() as folder:
             for line in where.lines_of(where.measure(folder)):
@@ -131,7 +131,7 @@ def _has_failed(cell: Cell) -> bool:
 
 
 def _enter_namespace(parts: Sequence[str]) -> None:
-    """Become this program again, where only loopback exists; go on as it is where that fails."""
+    """Restart this program in a network namespace with loopback only, if one can be made."""
     probe = subprocess.run([sys.executable, str(OFFLINE), "--probe"], check=False)
     if probe.returncode == 0:
         again = [sys.executable, str(OFFLINE), sys.executable, "-m", "tools.bench", INSIDE, *parts]
@@ -139,7 +139,7 @@ def _enter_namespace(parts: Sequence[str]) -> None:
 
 
 def _end_on_signals() -> None:
-    """Unwind everything on TERM, as on an interrupt, and when the parent process ends."""
+    """Exit with all clean-up on SIGTERM, which on Linux is also sent when the parent ends."""
     signal.signal(signal.SIGTERM, _on_terminate)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -151,7 +151,7 @@ def _on_terminate(_number: int, _frame: object) -> NoReturn:
 
 @contextlib.contextmanager
 def _folder() -> Generator[Path]:
-    """Yield a folder for homes and workspaces, outside the system's temporary folder."""
+    """Yield a folder for homes and workspaces, removed afterwards; first remove old leftovers."""
     root = base_folder(CHECKOUT) / "bench"
     for leftover in root.glob("*") if root.is_dir() else ():
         if leftover.name.isdigit() and not psutil.pid_exists(int(leftover.name)):
@@ -168,7 +168,7 @@ def _folder() -> Generator[Path]:
 
 @contextlib.contextmanager
 def _model() -> Generator[str]:
-    """Run the model side and yield its address."""
+    """Run the model server and yield its base URL. Raises MeasurementFailed."""
     with subprocess.Popen(
         [sys.executable, "-m", "tools.bench.model"],
         cwd=CHECKOUT,
@@ -191,10 +191,10 @@ def _machine() -> str:
 
 
 def _other_cpu() -> float:
-    """CPU seconds of the machine so far that are not ours: they spoil figures."""
+    """Return the CPU seconds used so far by other programs of the machine."""
     machine_times, own_times = psutil.cpu_times(), os.times()
     busy = sum(machine_times) - machine_times.idle - getattr(machine_times, "iowait", 0.0)
-    # Time of guests is counted as user time too.
+    # Guest time is contained in user time.
     busy -= getattr(machine_times, "guest", 0.0) + getattr(machine_times, "guest_nice", 0.0)
     return (
         busy

@@ -1,7 +1,7 @@
-"""The budgets, one row each, in the order of the design's table ("Budgets").
+"""Performance budgets, in the order of the printed table.
 
-To add a row: a `Budget` here, a measurement that gives a cell of its `key`. A row without a cell
-prints "not measured".
+To add a row, add a `Budget` here and a measurement that returns a cell with its `key`. A row
+without a cell prints "not measured".
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tools.bench.stats import Cell, Figure
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One row. `limit` is None if the figure is only shown."""
+    """One row of the table. `limit` is None if the figure has no budget."""
 
     key: str
     title: str
@@ -21,7 +21,7 @@ class Budget:
     better: Literal["lower", "higher"] = "lower"
 
     def verdict(self, cell: Cell) -> str:
-        """`within` or `over` (for a rate: below its budget), "" where nothing can be said."""
+        """Return "within" or "over" (for a rate: below it), "" if the cell cannot be judged."""
         if self.limit is None or not isinstance(cell, Figure) or not cell.comparable:
             return ""
         good = cell.value <= self.limit if self.better == "lower" else cell.value >= self.limit

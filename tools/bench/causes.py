@@ -1,8 +1,7 @@
-"""Causes of the harness's CPU time: one for each stack.
+"""Causes of the harness's CPU time: each sampled stack has one.
 
-An import is one wherever it happens. Otherwise the innermost function that is of a `_SPECIFIC`
-place decides, and if there is none, the innermost of a `_GENERAL` one: a function that plays may be
-called to collect.
+Any stack with an import counts as imports. Otherwise the innermost function in `_SPECIFIC` decides,
+else the innermost one in `_GENERAL`, whose functions also work on behalf of specific ones.
 """
 
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ JUDGING, RECORDING, STORING = "judging", "choices and messages", "storing traces
 WATCHING, PROCESSES, REPORT = "process watching", "starting and ending servers", "merge and report"
 PYTEST, ELSE = "pytest, with its workers", "all else"
 
-# A part of `path:function`, and the cause that it stands for.
+# Substring of `path:function`, and its cause.
 _SPECIFIC = (
     ("harness/judge/judge.py:judge", JUDGING),
     ("harness/judge/ledger/record.py:recorded", RECORDING),
@@ -48,7 +47,7 @@ _GENERAL = (
 
 
 def cause_of(stack: Sequence[str]) -> str:
-    """Return the cause of a stack of `path:function`, the innermost first."""
+    """Return the cause of a stack, given as `path:function`, innermost first."""
     if any("importlib._bootstrap" in name for name in stack):
         return IMPORTS
     for places in (_SPECIFIC, _GENERAL):

@@ -1,7 +1,4 @@
-"""A lean client: a server on pipes, its lines as bytes, JSON only where it is needed.
-
-`measures` does the timing.
-"""
+"""A lean client of a server on pipes, which parses a line as JSON only if it must."""
 
 import contextlib
 import json
@@ -16,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 BOUND = 20.0
-"""Seconds that any one wait may take."""
+"""Maximum seconds of any one wait."""
 STOP_BOUND = 3.0
-"""Seconds a server has to end after the end of its input, and again after TERM."""
+"""Seconds that a server has to end after the end of its input, and again after SIGTERM."""
 
 TURN_COMPLETED = b'"method":"turn/completed"'
 DELTA = b'"method":"item/agentMessage/delta"'
@@ -59,7 +56,7 @@ class Client:
         self._write({"method": method})
 
     def request(self, method: str, params: Json) -> Json:
-        """Send a request and give its result. Raises MeasurementFailed for an error."""
+        """Send a request and return its result. Raises MeasurementFailed for an error."""
         request_id = self.send(method, params)
         answer = self.answer(request_id)
         if "result" not in answer:
@@ -67,7 +64,10 @@ class Client:
         return answer["result"]
 
     def answer(self, request_id: int) -> Json:
-        """Read up to the answer of a request; everything before it is dropped."""
+        """Return the response to a request, dropping all messages before it.
+
+        Raises MeasurementFailed if there is none in time.
+        """
         mark = b'"id":%d' % request_id
         for line in self.lines():
             if mark in line:
@@ -77,7 +77,7 @@ class Client:
         raise AssertionError("lines() ends only by raising")
 
     def lines(self) -> Iterator[bytes]:
-        """Yield line after line, for ever; raises MeasurementFailed at the bound or the end."""
+        """Yield lines without end. Raises MeasurementFailed after BOUND seconds or at the end."""
         while True:
             while self._complete_lines:
                 yield self._complete_lines.popleft()
@@ -85,7 +85,7 @@ class Client:
             self._complete_lines.extend(lines)
 
     def read_until(self, mark: bytes) -> bytes:
-        """Read up to the line that holds the mark, as one piece, without looking at lines."""
+        """Return the output up to and including the line with `mark`, as one piece."""
         tail = b"\n".join([*self._complete_lines, self._rest])
         pieces = [tail]
         self._complete_lines.clear()
@@ -94,7 +94,7 @@ class Client:
         while not (is_found and tail.endswith(b"\n")):
             piece = self._read()
             pieces.append(piece)
-            # The mark may have been cut in two.
+            # Two reads may have split the mark.
             tail = tail[-len(mark) :] + piece
             is_found = is_found or mark in tail
         return b"".join(pieces)
@@ -127,7 +127,10 @@ class Client:
 def running_server(
     command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
 ) -> Generator[Client]:
-    """Run a server for the length of the block; it and its children are gone afterwards."""
+    """Run a server for the length of the block, then end it and its children.
+
+    Raises MeasurementFailed if it cannot be started.
+    """
     with stderr.open("ab") as sink:
         spawned = monotonic()
         try:
@@ -150,14 +153,14 @@ def running_server(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the server's input, then send TERM, then KILL, to the whole session."""
+    """Close the server's pipes, then send SIGTERM and SIGKILL to its process group."""
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             stream.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(STOP_BOUND)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        # The session may hold children although its leader has ended.
+        # Children may live on after the leader of the group has ended.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -165,5 +168,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def monotonic() -> float:
-    """Seconds; the one clock of the benchmark."""
+    """Return the seconds of the benchmark's clock."""
     return time.perf_counter()

@@ -1,8 +1,7 @@
-"""The cost of further clients of a thread, and of each way to reach a listening server.
+"""The CPU cost of further clients of a thread, and of each transport of a listening server.
 
-A cost is CPU time of the server's process: that is what bounds its throughput, while the time by
-the clock also holds what the clients of this benchmark do, on the same cores. Rounds with one
-client and with more alternate.
+Costs are the CPU time of the server's process, since elapsed time would include the benchmark's
+own clients on the same cores. Rounds with one client and with two alternate.
 """
 
 import os
@@ -39,12 +38,12 @@ KEYS = (
 )
 ROUNDS = 10
 TURNS, STREAMS = 50, 4
-"""Turns of one round: of two deltas, and of 5,000."""
+"""Turns per round: those of two deltas, and those of 5,000."""
 ALONE, SECOND, STUCK = "alone", "with a second", "with one that reads nothing"
 
 
 def all_of(target: Target, model_url: str) -> Cells:
-    """Measure over a Unix socket and over a WebSocket on TCP."""
+    """Measure over a Unix socket and over a WebSocket on TCP; a failure's cells hold its reason."""
     cells: Cells = {}
     for kind, ending in (("unix", ""), ("ws", "-ws")):
         keys = [f"second-turn{ending}", f"second-deltas{ending}", f"stuck-deltas{ending}"]
@@ -71,7 +70,7 @@ def _cost(cpu: dict[str, float], kind: str) -> Figure:
 
 
 class _ListeningServer:
-    """A server that listens."""
+    """A server that listens on a socket, with one client connected."""
 
     def __init__(self, pid: int, address: str, work: Path) -> None:
         self._process = psutil.Process(pid)
@@ -87,7 +86,7 @@ class _ListeningServer:
     def rounds(
         self, text: str, turns: int, kinds: Sequence[str]
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Return for each kind the CPU seconds of all its rounds, and notifications a second."""
+        """Run all rounds; return by kind the total CPU seconds, and the deltas per second."""
         cpu, took = dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 0.0)
         self._round(text, turns, SECOND)
         for _ in range(ROUNDS):
@@ -127,7 +126,7 @@ class _ListeningServer:
 
 
 class _Ends:
-    """A check that `turns` turns have ended in the bytes it was called with."""
+    """A counter of ended turns: true once `turns` have ended in all bytes it was called with."""
 
     def __init__(self, turns: int) -> None:
         self._left = turns
@@ -161,12 +160,12 @@ def _listening_server(target: Target, model_url: str, kind: str) -> Generator[_L
             )
         finally:
             os.close(descriptor)
-            # The end of its input says nothing to a server that listens.
+            # A listening server does not stop at the end of its input.
             os.kill(client.pid, signal.SIGTERM)
 
 
 def _address(descriptor: int) -> str:
-    """Read the line in which a server says where it listens."""
+    """Read the server's first line and return its address. Raises MeasurementFailed."""
     text = b""
     while b"\n" not in text:
         readable, _, _ = select.select([descriptor], [], [], BOUND)

@@ -1,6 +1,6 @@
-"""Fuzzing as the project does it: `python -m tools.bench.fuzz FOLDER` prints one JSON object.
+"""The speed of fuzzing: `python -m tools.bench.fuzz FOLDER` prints it as one JSON object.
 
-Homes and workspaces are made in the folder.
+Homes and workspaces are created in FOLDER.
 """
 
 import json
@@ -15,7 +15,7 @@ from harness.search.fuzz.documents import search_documents
 from harness.search.fuzz.sessions.search import FoundFailure
 
 CONVERSATIONS = 60
-# The number of conversations is the bound; the benchmark ends one that takes longer.
+# No time limit: the number of conversations ends the run, and `suite` kills one that hangs.
 ENDLESS = 10.0**8
 
 

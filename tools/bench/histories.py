@@ -1,6 +1,6 @@
-"""The time to resume and fork a long thread.
+"""The time to resume and to fork a long thread, which is stored as a file beforehand.
 
-Only the reference server's own format is known, so no other server is measured.
+The file has the reference server's own format, so no other server can be measured.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ _TOKENS = TokenCounts(
 
 
 def resume(target: Target, model_url: str) -> Cells:
-    """Measure resuming a thread of 1,000 turns with five items each, unloaded in between."""
+    """Measure resuming a thread of 1,000 turns of five items, unsubscribed after each time."""
     seconds: list[float] = []
     with target.start(model_url, _write) as (client, _):
         client.request("initialize", target.greeting())
@@ -59,7 +59,7 @@ def resume(target: Target, model_url: str) -> Cells:
 
 
 def fork(target: Target, model_url: str) -> Cells:
-    """Measure forking the same thread, not loaded."""
+    """Measure forking a thread of 1,000 turns that is not loaded."""
     with target.start(model_url, _write) as (client, _):
         client.request("initialize", target.greeting())
         seconds = [

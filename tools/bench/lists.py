@@ -1,7 +1,6 @@
-"""The cost of `thread/list` among many stored threads, of the reference server.
+"""The time of `thread/list` on the reference server with many stored threads.
 
-Each home is listed by two servers: the first makes the index, which is timed too, the second finds
-it.
+The first list, which builds the index, is timed too, and that of a next server, which finds it.
 """
 
 import json
@@ -49,7 +48,7 @@ KEYS = (
 
 
 def all_of(target: Target, model_url: str) -> dict[str, Cell]:
-    """Measure everything; what fails leaves its reason in its cells."""
+    """Return the cells of all measurements; those of a failed one hold its reason."""
     cells: dict[str, Cell] = {}
     measurements: tuple[tuple[tuple[str, ...], Callable[[Target, str], dict[str, Cell]]], ...] = (
         (("thread-list", "thread-list-first", "thread-list-found", "thread-list-beside"), _few),
@@ -103,12 +102,12 @@ def _store_threads(home: Path, count: int) -> None:
 def _greet(client: Client, target: Target) -> None:
     client.request("initialize", target.greeting())
     client.notify("initialized")
-    # Imports after the first answer must not count for the first list.
+    # The server imports modules after its first answer; let that end before the timing begins.
     client.request("thread/read", {"threadId": "thr_1"})
 
 
 def _first_list(client: Client) -> tuple[float, float]:
-    """Return the seconds of the first list, and of the slowest request during it."""
+    """Return the seconds of the first list, and of the slowest `thread/read` meanwhile."""
     began = monotonic()
     listed = client.send("thread/list", {"limit": LIST_SIZE})
     took = slowest = 0.0
@@ -137,7 +136,7 @@ def _time_lists(client: Client, params: dict[str, Any]) -> Figure:
 
 
 def _slowest(client: Client, kinds: Mapping[str, dict[str, Any]]) -> Figure:
-    """Return the slowest kind by its median, with its name."""
+    """Return the highest median of the kinds of list, with the name of that kind."""
     figures = {name: _time_lists(client, params) for name, params in kinds.items()}
     name = max(figures, key=lambda one: figures[one].value)
     figure = figures[name]
@@ -145,10 +144,10 @@ def _slowest(client: Client, kinds: Mapping[str, dict[str, Any]]) -> Figure:
 
 
 def _last_page(client: Client) -> dict[str, Any]:
-    """Return the params of the last page of everything, by update."""
+    """Return the params of the last page of all threads sorted by update."""
     params: dict[str, Any] = {"sortKey": "updated_at"}
     while True:
-        # The server's own maximum, so that it takes few pages.
+        # The server caps the limit at its own maximum, which needs few requests.
         result = client.request("thread/list", {"limit": MAX_STORED_THREADS, **params})
         if result["nextCursor"] is None:
             return params

@@ -1,7 +1,6 @@
-"""Measurements of a server, each in a process and a home of its own.
+"""Measurements of a server over pipes, each with a new process and home.
 
-Sizes are chosen by `Effort`, since the real servers are an order of magnitude slower and the whole
-table has three minutes.
+`Effort` sets the number of repetitions, since the real servers are ten times slower.
 """
 
 import json
@@ -28,7 +27,7 @@ Cells = dict[str, Cell]
 
 THREADS_AT_ONCE = 20
 TURNS_PER_THREAD = 10
-"""Of a timed thread: its history grows, and a trivial turn is one with next to none."""
+"""Maximum turns of a timed thread: a trivial turn is one with almost no history."""
 METHOD_NOT_FOUND = -32601
 LIST_SIZE = 25
 START_KEYS = ("first-answer", "first-turn", "start-cpu")
@@ -53,9 +52,9 @@ SLOW = Effort(starts=7, turns=60, rounds=3, streams=5, loaded_threads=50, lists=
 def all_of(
     target: Target, model_url: str, effort: Effort, keys_wanted: Sequence[str] | None = None
 ) -> Cells:
-    """Measure everything, or what gives the cells of these keys.
+    """Return the cells of all measurements, or of those with any of `keys_wanted`.
 
-    A measurement that fails leaves its reason in its cells.
+    The cells of a failed measurement hold its reason. Sets `target.opted_out`.
     """
     cells: Cells = {}
     _learn_what_to_opt_out_of(target, model_url)
@@ -71,7 +70,7 @@ def all_of(
 
 @contextmanager
 def _greeted_client(target: Target, model_url: str) -> Generator[tuple[Client, Json]]:
-    """Yield a server after the handshake, and the params that start a thread in its workspace."""
+    """Yield a client after the handshake, and the params of thread/start for its workspace."""
     with target.start(model_url) as (client, work):
         client.request("initialize", target.greeting())
         client.notify("initialized")
@@ -79,7 +78,7 @@ def _greeted_client(target: Target, model_url: str) -> Generator[tuple[Client, J
 
 
 def _learn_what_to_opt_out_of(target: Target, model_url: str) -> None:
-    """Run one turn, also to warm the disk cache, and opt out of legacy duplicate notifications."""
+    """Run one turn, which also warms the disk cache, to opt out of legacy notifications."""
     try:
         with _greeted_client(target, model_url) as (client, params):
             thread_id = _thread(client, params)
@@ -92,10 +91,10 @@ def _learn_what_to_opt_out_of(target: Target, model_url: str) -> None:
 
 
 def start(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Measure from the process's start to the answer to initialize, and to the first turn's end.
+    """Measure from the spawn to the answer to initialize, and to the end of the first turn.
 
-    Each time in a fresh home, with one request right after the answer to the other: work that is
-    deferred until after an answer delays the next one.
+    Each request directly follows the previous answer, so work that a server defers until after
+    an answer counts too.
     """
     answers: list[float] = []
     turns: list[float] = []
@@ -118,7 +117,7 @@ def start(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def trivial_turns(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Measure turns one after the other, from turn/start to turn/completed, and their CPU."""
+    """Measure single turns from turn/start to turn/completed, and the server's CPU per turn."""
     with _greeted_client(target, model_url) as (client, params):
         _run_turns(client, [_thread(client, params)], TURNS_PER_THREAD)
         threads = [_thread(client, params) for _ in range(effort.turns // TURNS_PER_THREAD)]
@@ -135,7 +134,7 @@ def trivial_turns(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def turn_rate(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Measure turns of 20 threads side by side, one at a time in each."""
+    """Measure turns per second of 20 threads side by side, each with one turn at a time."""
     rates: list[float] = []
     with _greeted_client(target, model_url) as (client, params):
         for sample in range(4):
@@ -149,7 +148,7 @@ def turn_rate(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def delta_stream(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Measure one turn of 5,000 deltas: its notifications per second."""
+    """Measure the notifications per second of a turn of 5,000 deltas."""
     rates: list[float] = []
     with _greeted_client(target, model_url) as (client, params):
         for sample in range(effort.streams + 1):
@@ -166,7 +165,7 @@ def delta_stream(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def memory(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Measure memory after one turn, and the growth with many idle threads loaded."""
+    """Measure memory after one turn, and its growth per further idle loaded thread."""
     with _greeted_client(target, model_url) as (client, params):
         first = _thread(client, params)
         _run_turns(client, [first], 1)
@@ -184,7 +183,7 @@ def memory(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def thread_list(target: Target, model_url: str, effort: Effort) -> Cells:
-    """thread/list among the threads that this measurement itself leaves behind."""
+    """Measure thread/list among the few threads of this measurement; no cell if unsupported."""
     with _greeted_client(target, model_url) as (client, params):
         threads = [_thread(client, params) for _ in range(LIST_SIZE)]
         answer = client.answer(client.send("thread/list", {"limit": LIST_SIZE}))
@@ -212,7 +211,7 @@ _MEASUREMENTS: tuple[tuple[tuple[str, ...], _Measurement], ...] = (
     (("idle", "per-thread"), memory),
 )
 KEYS = tuple(keys for keys, _ in _MEASUREMENTS)
-"""The cells that each measurement gives."""
+"""The keys of the cells that each measurement returns."""
 
 
 def _thread(client: Client, params: Json) -> str:
@@ -231,7 +230,10 @@ def _timed_turn(client: Client, thread_id: str) -> float:
 
 
 def _run_turns(client: Client, threads: Iterable[str], rounds: int) -> None:
-    """Run `rounds` turns in each thread, side by side; each must end as completed."""
+    """Run `rounds` turns in each thread, all threads at once.
+
+    Raises MeasurementFailed if a turn does not end as completed.
+    """
     remaining = dict.fromkeys(threads, rounds)
     for thread_id in remaining:
         client.send("turn/start", _turn(thread_id))
@@ -260,7 +262,7 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _memory(process: psutil.Process) -> tuple[int, str]:
-    """Return the bytes and their kind: PSS, which counts shared pages by share, or else RSS."""
+    """Return the bytes used, and "PSS" (with its share of shared pages) or else "RSS"."""
     full = process.memory_full_info()
     pss = getattr(full, "pss", 0)
     return (pss, "PSS") if pss else (full.rss, "RSS")

@@ -1,9 +1,8 @@
-"""The model side of the benchmark: `python -m tools.bench.model`, a process of its own.
+"""The model server of the benchmark: `python -m tools.bench.model` prints its port.
 
-It answers every call with bytes made beforehand, over connections kept alive, so that what is
-measured is the server under test. It prints its port and ends when its input ends. The events come
-from the harness's own encoder, at start. Every event is a chunk of its own, as a provider sends
-them; all chunks of an answer are written at once.
+It answers every call with bytes encoded at its start, over connections kept alive, so that its own
+cost hardly counts. Each event is one chunk, as a provider sends it; an answer is one write. The
+process ends when its input does.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from harness.model.parts import UsageBody
 from harness.model.wire.responses import ResponsesStream
 
 STREAM_WORD = "stream-of-deltas"
-"""In the user's text it asks for the long answer."""
+"""Word in the user's text that asks for the long answer."""
 DELTAS = 5000
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length:[ \t]*(\d+)")
@@ -26,7 +25,7 @@ _NONE_LISTED = b'{"object":"list","data":[],"models":[]}'
 
 
 def answer(deltas: list[str]) -> bytes:
-    """Return a whole HTTP answer: one message in these pieces."""
+    """Return a complete HTTP response that streams one message as `deltas`."""
     stream = ResponsesStream(1)
     events = [stream.start(), stream.start_message()]
     events += map(stream.message_delta, deltas)
@@ -37,7 +36,7 @@ def answer(deltas: list[str]) -> bytes:
 
 
 class Calls(asyncio.Protocol):
-    """One connection."""
+    """One HTTP connection."""
 
     def __init__(self, trivial: bytes, long: bytes) -> None:
         self._trivial = trivial
@@ -46,12 +45,12 @@ class Calls(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
+        """Keep the transport to answer on."""
         if isinstance(transport, asyncio.WriteTransport):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer every whole request."""
+        """Answer each request that is complete."""
         self._received += data
         while (end := self._received.find(b"\r\n\r\n")) >= 0:
             head = self._received[:end]

@@ -1,4 +1,4 @@
-"""`agent exec`: from before the process is made to its first event, and to its end."""
+"""The time of `agent exec` from spawn to its first event and to its end."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ TRIVIAL = "turns/plain-turn"
 
 
 def all_of(folder: Path, runs: int = RUNS) -> dict[str, Cell]:
-    """Return the medians of several runs, in milliseconds."""
+    """Return the medians of several runs in milliseconds; after a failure, its reason."""
     exec_folder = folder / "exec"
     exec_folder.mkdir()
     try:
@@ -28,7 +28,10 @@ def all_of(folder: Path, runs: int = RUNS) -> dict[str, Cell]:
 
 
 def _run(folder: Path, home: str) -> tuple[float, float, float]:
-    """Return the seconds to the first event and to the end, and the processor's. Raises."""
+    """Return the seconds to the first event and to the end, and the CPU seconds.
+
+    Raises MeasurementFailed if the turn does not complete.
+    """
     installed = Path(sys.executable).parent / "agent"
     command: list[Any] = (
         [installed] if installed.exists() else [sys.executable, "-m", "reference_server"]

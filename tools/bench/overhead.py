@@ -1,9 +1,8 @@
-"""The harness's own time for a trivial scenario, beside the server and the silence.
+"""The harness's own time per trivial scenario.
 
-Overhead is the whole run, less the server's time that the stored traces show (from each request to
-its answer, from `turn/start` to `turn/completed`, the first answer counted from the server's start)
-and less the silence that every trace ends with. The start and the end of the harness are part of
-the rest.
+Overhead is the time of a whole run of the harness, without the time spent waiting for the server
+(from each request to its answer, from `turn/start` to `turn/completed`, from the server's start to
+its first answer) and without the silence at the end of each trace.
 """
 
 import json
@@ -30,7 +29,7 @@ BOUND = 240.0
 
 
 def overhead(folder: Path, count: int = SCENARIOS) -> dict[str, Cell]:
-    """Run `count` copies of the plain turn on one reference server, one worker: ms a scenario."""
+    """Run `count` copies of the plain turn on the reference server; return ms per scenario."""
     run_folder = folder / "overhead"
     many = run_folder / "many"
     many.mkdir(parents=True)
@@ -49,10 +48,10 @@ def overhead(folder: Path, count: int = SCENARIOS) -> dict[str, Cell]:
 
 
 def figure_of(took: float, busy: float, traces: list[Trace]) -> Figure:
-    """Return the overhead of a run of `took` seconds in ms a scenario.
+    """Return the overhead, in ms per scenario, of a run of `took` seconds.
 
-    `busy` are the processor seconds of the harness and the server: on a machine that others use
-    they say more than the time that went by.
+    `busy` is the CPU seconds of the harness and the server, for the note: on a busy machine they
+    say more than elapsed time.
     """
     servers = sum(server_time(trace) for trace in traces)
     remaining = took - servers - QUIET_SECONDS * len(traces)
@@ -64,7 +63,7 @@ def figure_of(took: float, busy: float, traces: list[Trace]) -> Figure:
 
 
 def server_time(trace: Trace) -> float:
-    """Return the seconds of a trace spent waiting for the server; overlaps count once."""
+    """Return the seconds of a trace spent waiting for the server; overlapping waits count once."""
     total, reached = 0.0, 0.0
     for start, end in sorted(_waits(trace.frames)):
         total += max(0.0, end - max(start, reached))
@@ -82,7 +81,7 @@ def _waits(frames: Iterable[Frame]) -> Iterable[tuple[float, float]]:
             turn_asked = frame.at if frame.method == "turn/start" else turn_asked
         elif request is not None and frame.from_target and request.seq not in answered:
             answered.add(request.seq)
-            # The clock of a trace starts before its server does.
+            # At 0.0, the start of the trace, the server is not started yet.
             yield (0.0 if request.method == "initialize" else request.at), frame.at
         elif frame.method == "turn/completed" and dig(frame.params, "turn", "id"):
             yield turn_asked, frame.at

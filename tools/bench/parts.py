@@ -1,4 +1,4 @@
-"""Parts that can be measured on their own, and the command line that chooses."""
+"""Parts that can be measured on their own, and the command line that chooses them."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from tools.bench import clients, lists, measures, one_shot, suite
 from tools.bench.budgets import BUDGETS, Budget
 
 INSIDE = "--inside"
-"""Given to the process that already is in a namespace with loopback only."""
+"""Option for the process that already runs in a network namespace with loopback only."""
 SERVER, REAL, START, WHERE = "server", "real", "start", "where"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A name, what is measured, and the keys of its rows."""
+    """A part: its name, a title for `--help`, and the keys of its rows."""
 
     name: str
     title: str
@@ -42,9 +42,9 @@ PARTS = (
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the parts to measure, all where none is named, and whether this process is inside.
+    """Return the parts to measure (all if none is named) and whether `--inside` is given.
 
-    Ends the process for `--help`, and with status 2 for an unknown part.
+    Exits for `--help`, and with status 2 for an unknown part.
     """
     names = [part.name for part in PARTS]
     parser = argparse.ArgumentParser(

@@ -1,4 +1,4 @@
-"""Running a part of the project to its end, as a process of its own with a bound."""
+"""Running a command to its end, within a time limit, and the CPU time of such commands."""
 
 import os
 import signal
@@ -9,13 +9,16 @@ from tools.bench.client import MeasurementFailed
 
 
 def cpu_of_children() -> float:
-    """Return the processor seconds of all processes that we ran to their end, and that they did."""
+    """Return the CPU seconds of all ended child processes and their ended descendants."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def run(command: list[str], cwd: Path, bound: float) -> str:
-    """Run to the end and give stdout; any exit status will do, since a red run has a time too."""
+    """Run a command and return its stdout; any exit status will do, as a red run has a time too.
+
+    After `bound` seconds interrupts it and raises MeasurementFailed.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     with subprocess.Popen(
         command,
@@ -32,7 +35,7 @@ def run(command: list[str], cwd: Path, bound: float) -> str:
             raise MeasurementFailed(f"it took more than {bound:g} s") from error
         finally:
             if process.poll() is None:
-                # An interrupt lets the test run end its servers.
+                # SIGINT, so that the run can end its servers.
                 process.send_signal(signal.SIGINT)
                 try:
                     process.wait(10)

@@ -1,6 +1,7 @@
-"""All rules over a delta-heavy trace: `python -m tools.bench.rules` prints one JSON object.
+"""The speed and memory of all rules over a delta-heavy trace.
 
-It is a process of its own, so that its memory can be measured.
+`python -m tools.bench.rules` prints them as one JSON object; a process of its own, so that its
+memory can be measured.
 """
 
 import gc
@@ -23,13 +24,13 @@ FRAMES = 100_000
 DELTAS_PER_TURN = 1_000
 THREAD = "thr_1"
 SETTLED = 0.25
-"""The share of the trace after which memory is compared: by then everything is loaded."""
+"""Share of the trace after which memory is first measured: by then everything is loaded."""
 
 Json = dict[str, Any]
 
 
 class Talk:
-    """Makes frames of a conversation that obeys the specification."""
+    """Builder of the frames of a conversation that obeys the specification."""
 
     def __init__(self) -> None:
         self._seq = 0
@@ -118,7 +119,7 @@ class Talk:
 
 
 def turns(talk: Talk, frames: int) -> Iterator[list[Frame]]:
-    """Yield at least `frames` frames, turn by turn."""
+    """Yield whole turns, until they have at least `frames` frames together."""
     count, number = 0, 0
     while count < frames:
         number += 1
@@ -128,7 +129,7 @@ def turns(talk: Talk, frames: int) -> Iterator[list[Frame]]:
 
 
 def measure(frames: int = FRAMES) -> Json:
-    """Judge `frames` frames: frames/s of CPU time, bytes per frame, number of rules, findings."""
+    """Judge `frames` frames; return frames per CPU second, bytes kept per frame, and findings."""
     judge, talk = Judge(load_book(), Trace(), all_rules().values()), Talk()
     for frame in talk.start_thread():
         judge.feed(frame)

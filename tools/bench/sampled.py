@@ -1,8 +1,8 @@
-"""A run of `harness run` that samples its CPU time: `python -m tools.bench.sampled`.
+"""A run of `harness run` that samples its CPU time: `python -m tools.bench.sampled OUT …`.
 
-Every few milliseconds the CPU time that each thread has used since the last look is counted for
-what the thread does now; `causes` names the stacks. It is a process of its own, so that all CPU
-time is the run's. Linux only.
+At each sample, the CPU time that a thread used since the previous one is counted for the cause
+(module `causes`) of its present stack. A process of its own, so that all CPU time is the run's.
+Linux only.
 """
 
 import json
@@ -17,23 +17,23 @@ from types import FrameType
 from tools.bench.causes import cause_of
 
 TICK = 0.01
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 SWITCH = 0.0005
-"""Seconds after which a thread that computes lets the sampler look."""
+"""Switch interval of the interpreter: seconds after which a computing thread yields."""
 WAITING = ("selectors.py:select", "threading.py:wait")
-"""The innermost functions of a thread that waits."""
+"""Innermost functions of waiting threads."""
 ARGUMENTS = (
     *("-c", os.devnull, "--rootdir", ".", "--noconftest", "-q", "--no-header", "--harness-run"),
     *("--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.cli.plugin"),
     *("-p", "no:doctest", "--assert=plain", "-o", "python_files="),
 )
-"""The options of `harness run` (commands/run_options), without workers: one process does it all."""
+"""The pytest options of `harness run` (commands/run_options), but without workers."""
 
 
 class Sampler:
-    """Samples all threads but its own until `stop`.
+    """Sampler of all threads but its own, until `stop`.
 
-    `seconds` is the CPU time by cause, `own` what the sampling itself took.
+    `seconds` is the CPU time by cause, `own` the CPU seconds of the sampling itself.
     """
 
     def __init__(self) -> None:
@@ -45,11 +45,11 @@ class Sampler:
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start sampling in a thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take the last sample."""
+        """Stop sampling and wait for the thread to end."""
         self._over.set()
         self._thread.join()
 
@@ -70,9 +70,9 @@ class Sampler:
         self.own = time.thread_time()
 
     def _cause(self, thread: int, stack: list[str]) -> str:
-        """Return the cause of a thread's CPU time since the last look, even if it waits now.
+        """Return the cause of a thread's CPU time since the previous sample.
 
-        Of what begins and ends between two looks only the thread's work as a whole is known.
+        If the thread waits now, that is the cause seen at the previous sample, if it was busy then.
         """
         if stack and stack[0].endswith(WAITING):
             return self._busy_with.pop(thread, None) or cause_of(stack)
@@ -93,11 +93,11 @@ def _cpu_of(thread: int) -> float:
     try:
         return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e9
     except OSError:
-        return 0.0  # It has ended.
+        return 0.0  # The thread has ended.
 
 
 def main(out: str, arguments: list[str]) -> int:
-    """Run pytest with the plugin, and write what the run used to the file `out`."""
+    """Run pytest with the plugin, write its times and CPU causes to `out`, return its status."""
     began, sampler = time.monotonic(), Sampler()
     sys.setswitchinterval(SWITCH)
     sampler.start()

@@ -1,7 +1,4 @@
-"""Clients of a server that listens: raw bytes over a socket, JSON only where it is needed.
-
-`clients` does the timing.
-"""
+"""A lean client of a listening server, which parses only responses as JSON."""
 
 import json
 import re
@@ -20,7 +17,10 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class SocketClient:
-    """One connection to an address as the server prints it: `ws://…`, `unix:…`, `ws+unix:…`."""
+    """One connection to an address as the server prints it: `ws://…`, `unix:…`, `ws+unix:…`.
+
+    Every wait raises MeasurementFailed after BOUND seconds or when the server closes.
+    """
 
     def __init__(self, address: str) -> None:
         self._read = b""
@@ -50,7 +50,7 @@ class SocketClient:
         return self._last_id
 
     def request(self, method: str, params: Json) -> Json:
-        """Send a request and give its result. Raises MeasurementFailed for an error."""
+        """Send a request and return its result. Raises MeasurementFailed for an error."""
         beginning = b'{"id":%d,' % self.send(method, params)
         self.read_until(beginning, keep=True)
         start = self._read.index(beginning)
@@ -66,7 +66,7 @@ class SocketClient:
         return answer["result"]
 
     def read_until(self, mark: bytes, *, keep: bool = False) -> None:
-        """Read until the mark; drop the data before it unless `keep`."""
+        """Read until `mark` was received; drop the data up to its end unless `keep`."""
         while mark not in self._read:
             if not keep:
                 self._read = self._read[-len(mark) :]
@@ -75,7 +75,7 @@ class SocketClient:
             self._read = self._read.partition(mark)[2]
 
     def drain(self, is_done: Callable[[bytes], bool]) -> threading.Thread:
-        """Read in a thread of its own until `is_done` says of what was read that it is enough."""
+        """Read in a new thread until `is_done` is true for a piece of data; return the thread."""
 
         def read() -> None:
             while not is_done(self._receive()):
@@ -86,7 +86,7 @@ class SocketClient:
         return thread
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._socket.close()
 
     def _flush(self, protocol: ClientProtocol) -> None:

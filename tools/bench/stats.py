@@ -1,4 +1,4 @@
-"""Reducing many measurements to one figure."""
+"""Cells of the table: a figure reduced from many measurements, or the reason for its absence."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured value in the unit of its budget, its range, and what must be said with it.
+    """One measured value in the unit of its budget, its range, and a note to print with it.
 
-    `comparable` is False where it was measured on less than its budget speaks of.
+    `comparable` is False if it was measured on a smaller scale than its budget assumes.
     """
 
     value: float
@@ -21,7 +21,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """No figure, and why: shown in its place."""
+    """The reason for a missing figure, printed in its place."""
 
     reason: str
 
@@ -30,7 +30,7 @@ Cell = Figure | Absent
 
 
 def median(values: Sequence[float], *, scale: float = 1.0, note: str = "") -> Figure:
-    """Return the median of at least one value, with minimum and maximum; each times `scale`."""
+    """Return the median, minimum and maximum, each times `scale`. ValueError without values."""
     if not values:
         raise ValueError("a figure needs at least one value")
     scaled = [value * scale for value in values]
@@ -38,7 +38,7 @@ def median(values: Sequence[float], *, scale: float = 1.0, note: str = "") -> Fi
 
 
 def format_number(value: float) -> str:
-    """Three significant digits, or whole thousands with separators."""
+    """Return a number with three significant digits, from 100 on whole, as in `12,345`."""
     if abs(value) >= 99.95:
         return f"{value:,.0f}"
     digits = 1 if abs(value) >= 9.995 else 2
@@ -46,7 +46,7 @@ def format_number(value: float) -> str:
 
 
 def format_cell(cell: Cell) -> str:
-    """Return a cell in words: value, range, note."""
+    """Return a cell as text: value, range and note, or the reason for its absence."""
     if isinstance(cell, Absent):
         return cell.reason
     text = format_number(cell.value)

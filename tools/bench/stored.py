@@ -1,6 +1,6 @@
-"""Many stored threads, written as files at once: a home as years of use leave it.
+"""Many stored threads, as years of use would leave them in a home of the reference server.
 
-`lists` measures with them. The lines are those that the reference server writes.
+The files have the reference server's own format.
 """
 
 import json
@@ -13,15 +13,15 @@ from typing import Any
 PER_DAY = 40
 FIRST_DAY = datetime(2016, 1, 1, 8, tzinfo=UTC)
 FOLDERS = 50
-"""Working directories, each with as many threads as any other."""
+"""Number of working directories, each with the same number of threads."""
 RARE = 1000
-"""One of this many threads has a provider, a client and a word that the others lack."""
+"""One in this many threads has a provider, a source and a word that the others lack."""
 
 Json = dict[str, Any]
 
 
 def store(home: Path, count: int) -> None:
-    """Write `count` rollouts, with the numbers from 1 up, and the matching counters."""
+    """Write the rollout files of threads 1 to `count`, and the file of counters."""
     for number in range(1, count + 1):
         began = _began(number)
         folder = f"{home}/sessions/{began:%Y/%m/%d}"
@@ -73,7 +73,7 @@ def _records(number: int, timestamp: float) -> Iterator[Json]:
     ]
     yield {"type": "history", "at": timestamp, "turnId": turn, "items": history_items}
     answer = {"type": "agentMessage", "id": "item_2", "text": "It is done. " * 20}
-    # The order of updates is not that of creation.
+    # Shuffled, so that the order by update differs from that by creation.
     later = timestamp + number * 7919 % 86_400
     yield {"type": "item", "at": later, "turnId": turn, "item": answer}
     end = {"turnId": turn, "status": "completed", "error": None}

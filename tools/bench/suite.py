@@ -1,4 +1,7 @@
-"""Costs of the project's own work: the suite, the rules, fuzzing; each a process of its own."""
+"""Costs of the harness: suite, races, mutation, rules, fuzzing; each runs as a process.
+
+After a failure the cells of a measurement hold its reason.
+"""
 
 import json
 import sys
@@ -24,7 +27,7 @@ Cells = dict[str, Cell]
 
 
 def measure_suite(folder: Path) -> Cells:
-    """Time `harness run --target reference` in an empty folder, with the bundled sessions."""
+    """Measure `harness run --target reference` with the bundled session scenarios."""
     run_folder = folder / "suite"
     run_folder.mkdir()
     command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference"]
@@ -44,7 +47,7 @@ def measure_suite(folder: Path) -> Cells:
 
 
 def suite_cells(report: Any, took: float) -> Cells:
-    """Return the figures of one report: wall seconds of the run, and of its plainest scenario."""
+    """Return the cells of a report: seconds of the run, milliseconds of its plainest scenario."""
     scenarios = report["scenarios"]
     passed = sum(scenario["verdict"] in ("PASS", "KNOWN") for scenario in scenarios)
     note = f"{len(scenarios)} scenarios, lanes by the cores"
@@ -58,7 +61,7 @@ def suite_cells(report: Any, took: float) -> Cells:
 
 
 def measure_races(folder: Path) -> Cells:
-    """Time `harness run --target reference --race all` in an empty folder."""
+    """Measure `harness run --target reference --race all`."""
     run_folder = folder / "races"
     run_folder.mkdir()
     command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference"]
@@ -73,7 +76,7 @@ def measure_races(folder: Path) -> Cells:
 
 
 def races_cells(report: Any, took: float) -> Cells:
-    """Return the figure of one report: wall seconds of all placements."""
+    """Return the cell of a report of races: `took` seconds, with the numbers of placements."""
     placements = [one for race in report["races"] for one in race["placements"]]
     passed = sum(one["verdict"] in ("PASS", "KNOWN") for one in placements)
     plays = sum(one["runs"] for one in placements)
@@ -84,7 +87,7 @@ def races_cells(report: Any, took: float) -> Cells:
 
 
 def measure_mutation(folder: Path) -> Cells:
-    """Time `harness mutate --target reference`, as `make mutate` runs it."""
+    """Measure `harness mutate --target reference`, as `make mutate` runs it."""
     programs = Path(sys.executable).parent
     command = [sys.executable, "-m", "harness.cli.main", "mutate", "--target", "reference"]
     command += ["-n", str(WORKERS), "--server-cmd", f"{programs / 'agent'} app-server"]
@@ -102,13 +105,13 @@ def measure_mutation(folder: Path) -> Cells:
 
 
 def mutation_cells(score: Any, took: float) -> Cells:
-    """Return the figure of one score: wall seconds of the run."""
+    """Return the cell of a mutation score: `took` seconds, with the number of killed faults."""
     note = f"{score['planned']} faults, {score['counts']['KILLED']} killed, {WORKERS} workers"
     return {"live-mutation": Figure(took, note=note)}
 
 
 def measure_rules() -> Cells:
-    """Time all rules together, fed by `tools.bench.rules`."""
+    """Run `tools.bench.rules` and return its cells."""
     try:
         result = _run_module("tools.bench.rules")
     except (MeasurementFailed, OSError, ValueError) as error:
@@ -123,7 +126,7 @@ def measure_rules() -> Cells:
 
 
 def measure_fuzzing(folder: Path) -> Cells:
-    """Time generated requests to a shared reference server, by `tools.bench.fuzz`."""
+    """Run `tools.bench.fuzz` and return its cell."""
     try:
         result = _run_module("tools.bench.fuzz", str(folder))
     except (MeasurementFailed, OSError, ValueError) as error:
@@ -135,5 +138,5 @@ def measure_fuzzing(folder: Path) -> Cells:
 
 
 def _run_module(module: str, *arguments: str) -> Any:
-    """Run a module of the benchmark and read the JSON it prints."""
+    """Run a module of the benchmark and return the JSON that it prints."""
     return json.loads(run([sys.executable, "-m", module, *arguments], CHECKOUT, PART_BOUND))

@@ -1,7 +1,7 @@
-"""The table: budgets down, servers across.
+"""The printed table: a row for each budget, a column for each server.
 
-A missing cell reads "not measured" in the column that the budgets are for, and "-" in the others,
-since a budget that is about this project has no figure of theirs.
+A missing cell reads "not measured" in the first column, for which the budgets are, and "-" in the
+others, since many budgets concern this project only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ NOT_OURS = Absent("-")
 
 
 def lines_of(budgets: Iterable[Budget], columns: Sequence[str], cells: Cells) -> list[str]:
-    """Return the lines of the table; the first of `columns` is the one that the budgets are for."""
+    """Return the lines of the table; the first of `columns` is judged by the budgets."""
     rows = [["budget", "", columns[0], "", *columns[1:]]]
     for budget in budgets:
         row = [_cell(cells, column, budget.key, column == columns[0]) for column in columns]

@@ -1,6 +1,6 @@
-"""The servers that are measured, and how each is started in a fresh home.
+"""The servers to measure, and their start in a new home.
 
-The profiles are those that `make demo` and `make real` judge with, so both see the same server.
+Their profiles are those of `make demo` and `make real`, so that these run the same servers.
 """
 
 import itertools
@@ -24,7 +24,9 @@ REFERENCE = "reference"
 
 @dataclass(slots=True)
 class Target:
-    """One server: its column, its profile (with its command), where its homes are made."""
+    """One server: its column, its profile with the command, the folder for its homes, and the
+    notifications to opt out of.
+    """
 
     column: str
     profile: Profile
@@ -40,9 +42,9 @@ class Target:
         *,
         home: Path | None = None,
     ) -> Generator[tuple[Client, Path]]:
-        """Start it in a fresh home and yield the client, before any message, and its workspace.
+        """Start the server, in a new home or in `home`; yield a client and the workspace.
 
-        `prepare` fills the home before; `home` is one that an earlier server has left.
+        `prepare` is called with the home before the start. No message has been sent yet.
         """
         name = f"{self.profile.name}-{next(self._homes)}"
         work = self.folder / f"{name}-work"
@@ -62,11 +64,11 @@ class Target:
             yield client, work
 
     def home_of(self, work: Path) -> Path:
-        """Return the home of the server that had this workspace."""
+        """Return the home of the server with this workspace."""
         return self.folder / f"{work.name.removesuffix('-work')}-home"
 
     def greeting(self) -> dict[str, Any]:
-        """Return the params of initialize; what the specification does not know is opted out of."""
+        """Return the params of initialize, with the notifications to opt out of."""
         params = {**INITIALIZE, **self.profile.initialize}
         if self.opted_out:
             capabilities = params.get("capabilities", {})
@@ -75,7 +77,7 @@ class Target:
 
 
 def reference(folder: Path) -> Target:
-    """Return the reference server, started as a user starts it."""
+    """Return the reference server, by its installed command if there is one, as users start it."""
     profile = load_profile("reference")
     installed = Path(sys.executable).parent / profile.command[0]
     if installed.exists():
@@ -95,20 +97,20 @@ class Real:
 
     @property
     def column(self) -> str:
-        """Its column of the table."""
+        """The heading of its column in the table."""
         return f"real {self.release}"
 
     def path(self, checkout: Path) -> Path:
-        """Return the path of its program, if it is installed."""
+        """Return the path at which `make real` installs its program."""
         inside = f"node_modules/real/vendor/x86_64-unknown-linux-musl/{self.program}"
         return checkout / ".real" / self.release / inside
 
     def is_installed(self, checkout: Path) -> bool:
-        """Return whether it can be started."""
+        """Return whether its program exists and can be run."""
         return os.access(self.path(checkout), os.X_OK)
 
     def target(self, checkout: Path, folder: Path) -> Target:
-        """Return its target."""
+        """Return the target that starts this release, with homes in `folder`."""
         command = [str(self.path(checkout)), "app-server"]
         profile = load_profile(self.profile).model_copy(update={"command": command})
         return Target(self.column, profile, folder)

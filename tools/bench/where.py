@@ -1,8 +1,8 @@
-"""Shares of the session suite's time: `python -m tools.bench where`.
+"""Shares of the session suite's time, by phase and by cause of CPU time.
 
-One worker plays, so that nothing overlaps; its waiting is reckoned from the marks of its traces.
-What the harness computes is sampled (`sampled`, `causes`). A cause of waiting is what the player is
-at: the CPU time of the harness and of the servers in it is part of it.
+`python -m tools.bench where` prints them. One worker and lane plays, so that nothing overlaps.
+Phases are computed from the marks of the traces, and include the CPU time of the harness and the
+servers; the harness's CPU time by cause is sampled by `tools.bench.sampled`.
 """
 
 import json
@@ -23,10 +23,10 @@ from tools.bench.client import MeasurementFailed
 from tools.bench.processes import run
 
 NOT_PLAYED = ("exec", "mcp", "sdk")
-"""The areas that are not sessions."""
+"""Folders of bundled scenarios that are not of the session protocol."""
 BOUND = 900.0
 LONG = 1.0
-"""Seconds from which on a step is named: it waited for more than an answer."""
+"""Minimum seconds of a step to be listed by name."""
 SHOWN = 8
 
 START, HANDSHAKE = "server: spawned, until it is spoken to", "handshake: the server boots"
@@ -41,9 +41,9 @@ BETWEEN = "around them: folders, process watching, ends of servers"
 
 @dataclass(slots=True)
 class Phases:
-    """Seconds that went by, by cause; `long_steps` are steps of `LONG` seconds, by their names.
+    """Elapsed seconds and occurrences of each phase of a run.
 
-    `starts` are those of servers by reason.
+    `long_steps` counts steps of at least `LONG` seconds by name, `starts` server starts by reason.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -52,13 +52,13 @@ class Phases:
     starts: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, cause: str, seconds: float) -> None:
-        """Count one more of a cause."""
+        """Add one occurrence of a phase."""
         self.seconds[cause] = self.seconds.get(cause, 0.0) + seconds
         self.counts[cause] += 1
 
 
 def phases_of(traces: Iterable[Trace]) -> Phases:
-    """Return the phases of a run, from its traces."""
+    """Return the phases of a run with these traces, without `starts`."""
     phases = Phases()
     for trace in traces:
         _add_setup(phases, trace)
@@ -68,7 +68,7 @@ def phases_of(traces: Iterable[Trace]) -> Phases:
 
 
 def _add_setup(phases: Phases, trace: Trace) -> None:
-    """Add the start of a server before the first step."""
+    """Add the server's start and handshake, if they came before the first step."""
     setup = [mark.at for mark in trace.marks if isinstance(mark.body, Setup)]
     first_request = next((one for one in trace.frames if _greets(one)), None)
     if first_request is None or len(setup) < 2 or first_request.at > setup[1]:
@@ -93,7 +93,7 @@ def _add_steps(phases: Phases, trace: Trace) -> None:
 
 
 def _add_ending(phases: Phases, trace: Trace) -> None:
-    """Add the time after the last step; a trace has the length of a silence, not its end."""
+    """Add the ending of a trace, and separately the silence that it ends with."""
     ending_at = _ending(trace)
     if ending_at is None:
         return
@@ -117,7 +117,7 @@ def _last(trace: Trace) -> float:
 
 
 def starts_of(report: Mapping[str, Any], traces: Iterable[Trace]) -> Counter[str]:
-    """Return the starts of servers by reason, from the report or else from the traces."""
+    """Count server starts by reason, as the report has them, else as the traces show."""
     if "starts" in report:
         return Counter(str(one["reason"]) for one in report["starts"])
     starts = Counter[str]()
@@ -132,7 +132,7 @@ def starts_of(report: Mapping[str, Any], traces: Iterable[Trace]) -> Counter[str
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A run: its report, its traces' phases, and what `sampled` wrote."""
+    """A run: its report, its phases, and the result of `tools.bench.sampled`."""
 
     report: Mapping[str, Any]
     phases: Phases
@@ -140,8 +140,9 @@ class Measurement:
 
 
 def measure(folder: Path, scenarios: Iterable[Path] = ()) -> Measurement:
-    """Play the session suite, or these scenarios, on the reference server. Raises OSError,
-    ValueError, MeasurementFailed."""
+    """Play the session suite, or `scenarios`, on the reference server.
+
+    Raises MeasurementFailed if there is no report, OSError or ValueError if it cannot be read."""
     run_folder = folder / "where"
     run_folder.mkdir(parents=True)
     played = list(scenarios) or session_areas()
@@ -160,18 +161,18 @@ def measure(folder: Path, scenarios: Iterable[Path] = ()) -> Measurement:
 
 
 def traces_of(report: Mapping[str, Any], folder: Path) -> list[Trace]:
-    """Return the traces of the scenarios that were played, of a run in that folder."""
+    """Return the stored traces of the scenarios that a run in `folder` played."""
     return [load(folder / one["trace"]) for one in report["scenarios"] if one["trace"]]
 
 
 def session_areas() -> list[Path]:
-    """Return the folders of the bundled scenarios that are sessions."""
+    """Return the folders of the bundled scenarios of the session protocol."""
     areas = sorted(one for one in bundled_folder().iterdir() if one.is_dir())
     return [one for one in areas if one.name not in NOT_PLAYED]
 
 
 def lines_of(measured: Measurement) -> Iterator[str]:
-    """Yield the table."""
+    """Yield the lines of the printed tables."""
     used, phases = measured.cpu, measured.phases
     played = [one for one in measured.report["scenarios"] if one["trace"]]
     play = sum(one["seconds"] for one in played)

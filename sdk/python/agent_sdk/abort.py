@@ -7,20 +7,18 @@ from agent_sdk.errors import AbortError
 
 
 class AbortSignal:
-    """Give it to `run` or `run_streamed`; `abort()` ends the turn with an AbortError.
-
-    It can be shared by several turns, and be aborted from any thread, once.
-    """
+    """Signal for `run` and `run_streamed`: `abort()`, from any thread, ends their turns for good
+    with an AbortError. Several turns can share one signal."""
 
     def __init__(self) -> None:
-        # Reentrant: a signal handler may abort while this thread is in here.
+        # Reentrant: a signal handler may call `abort` while this thread holds the lock.
         self._lock = threading.RLock()
         self._waiting: dict[object, Callable[[], None]] = {}
         self._error: AbortError | None = None
 
     @classmethod
     def timeout(cls, seconds: float) -> "AbortSignal":
-        """Return a signal that aborts after some seconds, with a TimeoutError as the reason."""
+        """Return a signal that aborts after `seconds`, with a TimeoutError as the reason."""
         signal = cls()
         reason = TimeoutError(f"no end after {seconds:g} s")
         timer = threading.Timer(seconds, signal.abort, [reason])
@@ -30,16 +28,16 @@ class AbortSignal:
 
     @property
     def aborted(self) -> bool:
-        """Return whether it was aborted."""
+        """Return whether the signal was aborted."""
         return self._error is not None
 
     @property
     def reason(self) -> object:
-        """Return the reason given to `abort`."""
+        """Return the reason given to `abort`; None before or without one."""
         return None if self._error is None else self._error.reason
 
     def abort(self, reason: object = None) -> None:
-        """End the turns that have this signal. Only the first call counts."""
+        """End the turns that use this signal. Calls after the first do nothing."""
         with self._lock:
             if self._error is not None:
                 return
@@ -50,16 +48,16 @@ class AbortSignal:
             tell()
 
     def raise_if_aborted(self) -> None:
-        """Raise AbortError if it was aborted."""
+        """Raise AbortError if the signal was aborted."""
         if self.aborted:
             raise self.error()
 
     def error(self) -> AbortError:
-        """Return the error of an aborted turn; each turn has one of its own."""
+        """Return a new AbortError with the reason; each aborted turn raises its own."""
         return AbortError(self.reason)
 
     def subscribe(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` on an abort, or at once if aborted; return a function to unsubscribe."""
+        """Call `tell` on an abort, at once if already aborted; return a function to unsubscribe."""
         key = object()
         with self._lock:
             if self._error is None:

@@ -1,4 +1,4 @@
-"""The client: what all threads of an agent have in common."""
+"""The client `Agent`: options common to all its threads, which it starts and resumes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,16 +17,16 @@ from agent_sdk.thread import Thread
 
 
 class Agent:
-    """The agent on this machine. Nothing runs until a thread runs a turn.
+    """The agent on this machine. No process is started until a thread runs a turn.
 
-    `base_url`: the address of the model's API; the agent's own default otherwise.
-    `api_key`: the key for it. It is passed as the variable PROVIDER_API_KEY, never as a word of
-    the command line; without it the agent reads that variable from its environment.
-    `agent_path`: the program; without it `agent` is looked up on PATH.
-    `env`: the whole environment of the agent; without it that of this process. The variables of
+    `base_url`: the URL of the model's API; the agent's own default if None.
+    `api_key`: the API key. It is passed as the variable PROVIDER_API_KEY, never on the command
+    line; without it the agent reads that variable from its environment.
+    `agent_path`: the path of the program; if None, `agent` is looked up on PATH.
+    `env`: the whole environment of the agent; if None, that of this process. The variables of
     `base_url` and `api_key` are added to either.
-    `config`: settings of the agent, as nested mappings, passed as `--config` words. Other users of
-    the machine can see a command line: no secrets here.
+    `config`: settings of the agent, as nested mappings, passed as `--config` options. Other users
+    of the machine can see a command line: put no secrets here.
 
     Raises ConfigError for values that cannot be passed on.
     """
@@ -60,11 +60,11 @@ class Agent:
         approval_policy: ApprovalMode | None = None,
         additional_directories: Sequence[StrPath] = (),
     ) -> Thread:
-        """Return a new thread; it exists, and has an id, once its first turn has begun.
+        """Return a new thread. The agent creates it, and gives it an id, in its first turn.
 
-        The options are passed on with each turn; with None the agent decides.
-        `working_directory`: where the agent works; the current directory otherwise.
-        `additional_directories`: further directories for context.
+        The options are passed with each turn; for None the agent uses its own default.
+        `working_directory`: the directory the agent works in; the current one if None.
+        `additional_directories`: further directories for context. Raises ConfigError.
         """
         options = ThreadOptions(
             working_directory=working_directory,
@@ -93,9 +93,9 @@ class Agent:
         approval_policy: ApprovalMode | None = None,
         additional_directories: Sequence[StrPath] = (),
     ) -> Thread:
-        """Return a thread that the agent has stored, by the id that `Thread.id` was.
+        """Return a stored thread; `thread_id` is an earlier `Thread.id`. Raises ConfigError.
 
-        The options are those of `start_thread`.
+        The options are those of `start_thread`; an unknown id shows only when a turn runs.
         """
         options = ThreadOptions(
             working_directory=working_directory,

@@ -1,7 +1,6 @@
-"""Errors of the SDK: one tree, so that `except AgentError` catches all of it.
+"""Errors of the SDK, all subclasses of AgentError. (TurnFailedError is in `result`.)
 
-Every error can be pickled, and none shows the API key. TurnFailedError, which holds items, is in
-`result`.
+Every error can be pickled, and none shows the API key.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 
 class AgentError(Exception):
-    """Anything that the SDK raises."""
+    """Base class of the SDK's errors."""
 
     def __reduce__(self) -> tuple[Callable[..., AgentError], tuple[Any, ...], dict[str, Any]]:
         return _rebuild, (type(self), self.args), dict(self.__dict__)
@@ -24,11 +23,11 @@ def _rebuild(kind: type[AgentError], args: tuple[Any, ...]) -> AgentError:
 
 
 class ConfigError(AgentError, ValueError):
-    """An option or an input that cannot be passed to the agent. Nothing was started."""
+    """An option or an input that cannot be passed to the agent. No process was started."""
 
 
 class AgentNotFoundError(AgentError):
-    """The program at `path` is missing or cannot be run. Nothing was started."""
+    """The program at `path` is missing or cannot be run. No process was started."""
 
     def __init__(self, message: str, path: str) -> None:
         super().__init__(message)
@@ -36,10 +35,10 @@ class AgentNotFoundError(AgentError):
 
 
 class ProcessError(AgentError):
-    """The agent ended before the turn did.
+    """The agent exited, or closed its output, before it reported the end of the turn.
 
-    `exit_code` is its exit status, or None where a signal ended it; `signal` is that signal's
-    number. `stderr` is the last part of what it wrote to its standard error.
+    `exit_code` is its exit status, None if a signal ended it; `signal` is that signal's number,
+    else None. `stderr` is the last part of its standard error.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class ProcessError(AgentError):
 
 
 class ProtocolError(AgentError):
-    """The agent wrote a line that is not an event; `line` is its beginning."""
+    """The agent wrote a line that is not an event; `line` is the beginning of that line."""
 
     def __init__(self, message: str, line: str) -> None:
         super().__init__(message)
@@ -60,7 +59,7 @@ class ProtocolError(AgentError):
 
 
 class AbortError(AgentError):
-    """The turn was ended by its `AbortSignal`; `reason` is what was given to `abort`."""
+    """The turn was ended by its `AbortSignal`; `reason` is the argument of `abort`."""
 
     name = "AbortError"
 

@@ -1,7 +1,7 @@
-"""The events of a turn, and how they are read from a line of the agent's output.
+"""The events of a turn, and their parser: one line of the agent's output is one event.
 
-A class for each type of the specification. A type that is not known here is an `UnknownEvent`.
-`raw` of each has the whole object as it was sent, with the members that are not known here.
+Each type of the specification has a class; any other type becomes an `UnknownEvent`. `raw` holds
+the whole object as the agent sent it, including members without a field here.
 """
 
 import json
@@ -14,17 +14,17 @@ from agent_sdk.fields import integer, is_object, text
 from agent_sdk.items import ThreadItem, parse_item
 
 SHOWN_CHARACTERS = 400
-"""Characters of a line that an error shows."""
+"""Maximum number of characters of a line in the message of an error."""
 
 
 def _raw() -> Any:
-    """Return the field `raw`: neither shown nor compared."""
+    """Return the dataclass field `raw`, left out of `repr` and of comparisons."""
     return field(default_factory=dict[str, Any], repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens that were used. Whether of the turn or of the thread so far, is the agent's choice."""
+    """Tokens used, in the turn or in the thread so far: the specification leaves this open."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
@@ -42,7 +42,7 @@ class ThreadError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadStartedEvent:
-    """The thread exists, and has this id."""
+    """The agent created or resumed the thread with this id."""
 
     thread_id: str
     raw: Mapping[str, Any] = _raw()
@@ -51,7 +51,7 @@ class ThreadStartedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStartedEvent:
-    """The agent works on the turn."""
+    """The turn started."""
 
     raw: Mapping[str, Any] = _raw()
     type: Literal["turn.started"] = field(default="turn.started", init=False)
@@ -59,7 +59,7 @@ class TurnStartedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCompletedEvent:
-    """The turn is done; `usage` is None if the agent does not report it."""
+    """The turn completed; `usage` is None if the agent does not report it."""
 
     usage: Usage | None
     raw: Mapping[str, Any] = _raw()
@@ -77,7 +77,7 @@ class TurnFailedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemStartedEvent:
-    """An item begins."""
+    """An item started."""
 
     item: ThreadItem
     raw: Mapping[str, Any] = _raw()
@@ -86,7 +86,7 @@ class ItemStartedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemUpdatedEvent:
-    """An item is as far as this."""
+    """An item that is not complete yet, in its present state."""
 
     item: ThreadItem
     raw: Mapping[str, Any] = _raw()
@@ -95,7 +95,7 @@ class ItemUpdatedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemCompletedEvent:
-    """An item is done."""
+    """An item completed."""
 
     item: ThreadItem
     raw: Mapping[str, Any] = _raw()
@@ -104,7 +104,7 @@ class ItemCompletedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadErrorEvent:
-    """An error of the stream: fatal if it is the last event, else perhaps a retry."""
+    """An error of the stream: fatal if it is the last event, else the agent may be retrying."""
 
     message: str
     raw: Mapping[str, Any] = _raw()
@@ -113,7 +113,7 @@ class ThreadErrorEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownEvent:
-    """An event of a type that this SDK does not know, or one without what its type needs."""
+    """An event of an unknown type, or one that lacks the `thread_id` or `item` of its type."""
 
     type: str
     raw: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
@@ -133,10 +133,10 @@ ThreadEvent = (
 
 
 def parse_line(line: bytes) -> ThreadEvent | None:
-    """Return the event of one line, None for a blank one.
+    """Parse one line of output into an event; None for a blank line.
 
-    Bytes that are not UTF-8 become U+FFFD. Raises ProtocolError for anything but a JSON object with
-    a `type`.
+    Bytes that are not UTF-8 become U+FFFD. Raises ProtocolError if the line is not a JSON object
+    with a string `type`.
     """
     words = line.decode("utf-8", "replace").lstrip("\ufeff").strip(" \t\r\n")
     if not words:
@@ -160,7 +160,7 @@ def _protocol_error(words: str, problem: str) -> ProtocolError:
 
 
 def parse_event(raw: Mapping[str, Any]) -> ThreadEvent:
-    """Return the event of an object of JSON that has a `type`; it always gives one."""
+    """Return the event for a JSON object; an `UnknownEvent` if its type or form is not known."""
     kind = text(raw, "type")
     item: object = raw.get("item")
     match kind:

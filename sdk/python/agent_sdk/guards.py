@@ -1,4 +1,4 @@
-"""Checks of a caller's values: types have no say at run time."""
+"""Run-time type checks of a caller's values."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,23 +8,23 @@ StrPath = str | os.PathLike[str]
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
-    """Return whether it is a mapping."""
+    """Return whether `value` is a mapping."""
     return isinstance(value, Mapping)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Return whether it is a sequence whose elements are meant, and not a text."""
+    """Return whether `value` is a sequence other than a string or bytes."""
     return isinstance(value, Sequence) and not isinstance(
         value, str | bytes | bytearray | memoryview
     )
 
 
 def is_path(value: object) -> TypeGuard[StrPath]:
-    """Return whether it is a path."""
+    """Return whether `value` is a string or an `os.PathLike`."""
     return isinstance(value, str | os.PathLike)
 
 
 def brief(value: object) -> str:
-    """Return a value as errors show it."""
+    """Return the `repr` of a value for an error message, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"

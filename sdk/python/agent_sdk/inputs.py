@@ -1,4 +1,4 @@
-"""Input of a turn: a text, or a list of texts and local images."""
+"""Input of a turn: a string, or a list of texts and local images."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -26,23 +26,23 @@ class LocalImageInput:
 
 
 UserInput = TextInput | LocalImageInput | Mapping[str, Any]
-"""An entry; a mapping is `{"type": "text", "text": …}` or `{"type": "local_image", "path": …}`."""
+"""One entry, also as `{"type": "text", "text": …}` or `{"type": "local_image", "path": …}`."""
 Input = str | Sequence[UserInput]
 
 SEPARATOR = "\n\n"
-"""The separator of two texts."""
+"""Separator between the texts of one prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Input for the agent: text on its standard input, the paths of images as options."""
+    """Input as the agent takes it: text for its standard input, image paths for options."""
 
     text: bytes
     images: tuple[str, ...]
 
 
 def build_prompt(value: Input) -> Prompt:
-    """Return the texts, joined by an empty line, and the images in order. Raises ConfigError."""
+    """Return the prompt: the texts, joined, and the image paths in order. Raises ConfigError."""
     texts: list[str] = []
     images: list[str] = []
     for number, entry in enumerate(_entries(value)):
@@ -83,7 +83,7 @@ def _entries(value: object) -> Sequence[object]:
 
 
 def path_word(path: object, name: str) -> str:
-    """Return a path as a word that does not look like an option. Raises ConfigError."""
+    """Return a path as an argument: "-x" becomes "./-x". ConfigError names the option `name`."""
     if not is_path(path) or not os.fspath(path):
         raise ConfigError(f"{name} is no path: {brief(path)}")
     word = word_of(os.fsdecode(path), name)
@@ -91,7 +91,7 @@ def path_word(path: object, name: str) -> str:
 
 
 def word_of(value: object, name: str) -> str:
-    """Return a non-empty string that can be a word of a command line. Raises ConfigError."""
+    """Return `value` if it can be an argument: a non-empty string without NUL. Else ConfigError."""
     if not isinstance(value, str) or not value:
         raise ConfigError(f"{name} is no non-empty string: {brief(value)}")
     try:

@@ -1,7 +1,7 @@
-"""The items of a thread: what the agent said, thought and did.
+"""The items of a thread: messages, reasoning, commands, file changes and tool calls.
 
-A class for each type of the specification. A type that is not known here is an `UnknownItem`.
-`raw` of each has the whole object as it was sent, with the members that are not known here.
+Each type of the specification has a class; any other type becomes an `UnknownItem`. `raw` holds
+the whole object as the agent sent it, including members without a field here.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from agent_sdk.fields import integer, objects, optional_text, text
 
 
 def _raw() -> Any:
-    """Return the field `raw`: neither shown nor compared."""
+    """Return the dataclass field `raw`, left out of `repr` and of comparisons."""
     return field(default_factory=dict[str, Any], repr=False, compare=False)
 
 
@@ -28,7 +28,7 @@ class AgentMessageItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningItem:
-    """A summary of what the model thought."""
+    """A summary of the model's reasoning."""
 
     text: str
     id: str | None = None
@@ -51,7 +51,7 @@ class CommandExecutionItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """A file that was changed; `kind` says how (add, update, delete)."""
+    """A changed file; `kind` is "add", "update" or "delete"."""
 
     path: str
     kind: str
@@ -60,7 +60,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChangeItem:
-    """Files that the agent changed in one go."""
+    """Changes of one or more files, applied together."""
 
     changes: tuple[FileChange, ...]
     status: str = ""
@@ -71,7 +71,7 @@ class FileChangeItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpToolCallItem:
-    """A call of a tool of an MCP server. `arguments`, `result` and `error` are values of JSON."""
+    """A tool call to an MCP server. `arguments`, `result` and `error` are any JSON value."""
 
     server: str
     tool: str
@@ -105,7 +105,7 @@ class TodoItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoListItem:
-    """The agent's plan; it is updated as the turn goes on."""
+    """The agent's plan; it is updated during the turn."""
 
     items: tuple[TodoItem, ...]
     id: str | None = None
@@ -115,7 +115,7 @@ class TodoListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorItem:
-    """Something that went wrong without ending the turn."""
+    """An error that did not end the turn."""
 
     message: str
     id: str | None = None
@@ -146,7 +146,7 @@ ThreadItem = (
 
 
 def parse_item(raw: Mapping[str, Any]) -> ThreadItem:
-    """Return the item of an object of JSON; it always gives one."""
+    """Return the item for a JSON object; an `UnknownItem` if its type is not known."""
     kind, item_id = text(raw, "type"), optional_text(raw, "id")
     status = text(raw, "status")
     match kind:

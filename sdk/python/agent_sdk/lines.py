@@ -1,13 +1,13 @@
-"""Bytes in, lines out. Knows nothing of where the bytes come from."""
+"""Splitter of a byte stream into lines."""
 
 from agent_sdk.errors import ProtocolError
 
 MAX_LINE_BYTES = 256 * 1024 * 1024
-"""Bytes of a line. An agent that never ends its line must not fill the memory."""
+"""Maximum bytes of a line: an agent that never ends its line must not fill the memory."""
 
 
 class Lines:
-    """Splits at line feeds alone: U+2028 and a carriage return are parts of a line."""
+    """Buffer that splits at line feeds only: U+2028 and a carriage return are part of a line."""
 
     def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
         self._parts: list[bytes] = []
@@ -15,9 +15,9 @@ class Lines:
         self._longest = longest
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that end in `data`, without their line feeds.
+        """Return the lines that `data` completes, without line feeds, and keep the rest.
 
-        Raises ProtocolError where a line is longer than it may be.
+        Raises ProtocolError if the unfinished line exceeds the limit.
         """
         *complete, rest = data.split(b"\n")
         lines: list[bytes] = []
@@ -35,7 +35,7 @@ class Lines:
         return lines
 
     def rest(self) -> bytes:
-        """Return the bytes after the last line feed."""
+        """Remove and return the bytes after the last line feed; b"" if there are none."""
         rest = b"".join(self._parts)
         self._parts.clear()
         self._size = 0

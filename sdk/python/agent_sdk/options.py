@@ -1,4 +1,4 @@
-"""Options, and the command line that they become. Values are checked here, before any start."""
+"""Options, and the command line built from them. Values are checked before a process starts."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ ADDRESS = "PROVIDER_BASE_URL"
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """Options for every run of the agent. Not shown: it may hold secrets."""
+    """Options for every run of the agent. `repr` shows only `program`: the rest may be secret."""
 
     program: str = "agent"
     environment: Mapping[str, str] | None = field(default=None, repr=False)
@@ -30,7 +30,7 @@ class AgentOptions:
     config: tuple[str, ...] = field(default=(), repr=False)
 
     def child_environment(self) -> dict[str, str]:
-        """Return the environment of the agent: the given one, or else that of this process."""
+        """Return the agent's environment: `environment` or that of this process, plus our own."""
         base = os.environ if self.environment is None else self.environment
         return {**base, **self.set_variables}
 
@@ -43,9 +43,9 @@ def agent_options(
     env: Mapping[str, str] | None,
     config: Mapping[str, Any] | None,
 ) -> AgentOptions:
-    """Return the options of an agent, checked. Raises ConfigError."""
+    """Return the checked options of an agent. Raises ConfigError for an invalid value."""
     variables: dict[str, str] = {}
-    # Empty is what a variable that is not set often becomes.
+    # A caller's unset variable often arrives as "": that means not given.
     if api_key:
         variables[KEY] = _secret(api_key)
     if base_url:
@@ -67,7 +67,7 @@ def _secret(key: object) -> str:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Check the environment. Errors show names, never values."""
+    """Return a copy of the environment, checked. Errors show names, never values."""
     for name, value in env.items():
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"env: {name!r} cannot be the name of a variable")
@@ -82,7 +82,7 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadOptions:
-    """Options for every turn of a thread; None: the agent decides."""
+    """Options for every turn of a thread; for None the agent uses its own default."""
 
     working_directory: StrPath | None = None
     sandbox_mode: SandboxMode | None = None
@@ -95,7 +95,7 @@ class ThreadOptions:
     additional_directories: Sequence[StrPath] = ()
 
     def words(self) -> list[str]:
-        """Return the command-line options, except those that are settings. Raises ConfigError."""
+        """Return the command-line options, except for `settings`. Raises ConfigError."""
         words: list[str] = []
         if self.model is not None:
             words += _option("--model", word_of(self.model, "model"))
@@ -110,7 +110,7 @@ class ThreadOptions:
         return [*words, "--skip-git-repo-check"] if self.skip_git_repo_check else words
 
     def settings(self) -> Iterator[str]:
-        """Yield the settings, `key=value` in TOML. Raises ConfigError."""
+        """Yield the options passed as `--config`, each `key=value` in TOML. Raises ConfigError."""
         if (effort := self.model_reasoning_effort) is not None:
             word = _one_of(ModelReasoningEffort, effort, "model_reasoning_effort")
             yield f"model_reasoning_effort={_setting('model_reasoning_effort', word)}"
@@ -127,7 +127,7 @@ class ThreadOptions:
 
 
 def _one_of(kind: object, value: object, name: str) -> str:
-    """Return one of the words of a Literal. Raises ConfigError, with the word that was meant."""
+    """Return `value` if the Literal `kind` has it. Raises ConfigError with the nearest word."""
     word, words = word_of(value, name), get_args(kind)
     if word in words:
         return word
@@ -139,7 +139,7 @@ def _one_of(kind: object, value: object, name: str) -> str:
 
 
 def _option(name: str, value: str) -> list[str]:
-    """Return an option and its value, which cannot be taken for another option."""
+    """Return an option with its value, joined by "=" if the value begins with "-"."""
     return [f"{name}={value}"] if value.startswith("-") else [name, value]
 
 
@@ -148,7 +148,7 @@ def _setting(name: str, value: str) -> str:
 
 
 def thread_id_word(thread_id: object) -> str:
-    """Return the id of a thread that can follow `resume`. Raises ConfigError."""
+    """Return the id if it can follow `resume`. Raises ConfigError if it looks like an option."""
     word = word_of(thread_id, "the thread id")
     if word.startswith("-"):
         raise ConfigError(f"the thread id begins like an option: {word!r}")
@@ -163,9 +163,9 @@ def command_line(
     images: Sequence[str],
     schema: str | None,
 ) -> list[str]:
-    """Return the words after the program. A later setting takes the place of an earlier one.
+    """Return the arguments of the agent. Of two settings with the same key the later one counts.
 
-    Raises ConfigError.
+    Raises ConfigError for an option that cannot be passed.
     """
     words = ["exec", "--experimental-json"]
     for setting in agent.config:
@@ -176,7 +176,7 @@ def command_line(
     for setting in thread.settings():
         words += ["--config", setting]
     if thread_id is not None:
-        # An agent may have sent an invalid id.
+        # The id may come from an agent, so it is checked too.
         words += ["resume", thread_id_word(thread_id)]
     for path in images:
         words += ["--image", path]

@@ -1,6 +1,6 @@
-"""The `config` of an agent as `--config` words: dotted paths and values in TOML.
+"""The `config` of an agent as `--config` arguments: dotted paths and values in TOML.
 
-Every mistake is a ConfigError that names the path.
+Every invalid key or value raises a ConfigError that names its path.
 """
 
 import json
@@ -18,7 +18,7 @@ _MAX_DEPTH = 64
 
 
 def overrides(config: Mapping[str, object]) -> list[str]:
-    """`{"a": {"b": 1}}` gives `["a.b=1"]`; nested empty objects stay, at the top they are nothing.
+    """Return one `path=value` for each leaf; an empty mapping inside `config` is a leaf.
 
     >>> overrides({"show_raw_agent_reasoning": True, "tools": {"web.search": "live"}})
     ['show_raw_agent_reasoning=true', 'tools."web.search"="live"']

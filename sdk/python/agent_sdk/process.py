@@ -1,6 +1,6 @@
-"""One run of the agent as a child process: its three pipes, its exit, its end.
+"""One run of the agent as a child process: its pipes, its exit, and ending it.
 
-The child is reaped last: until then no other process can take its id, nor its group's.
+The child is reaped last: until then no other process can take its id or its group's id.
 """
 
 import _thread
@@ -17,19 +17,19 @@ from agent_sdk import tree
 from agent_sdk.tree import Tree
 
 LINGER_SECONDS = 5.0
-"""Seconds that the agent has to exit after its turn has ended or its output is closed."""
+"""Seconds that the agent has to exit after its turn ended or it closed its output."""
 CHUNK = 1 << 16
 MAX_STDERR_BYTES = 1 << 16
-"""Bytes of standard error, the last ones, that are kept for error texts."""
+"""Bytes kept from the end of standard error: at least this many, at most twice."""
 _unfinished: set["Process"] = set()
 
 
 class Interrupted(Exception):
-    """Reading was given up, by `Process.interrupt`."""
+    """Reading was stopped because the agent did not exit in time after its turn."""
 
 
 class Process:
-    """A running agent. All methods but `abandon` belong to the loop that started it."""
+    """A running agent. Threads other than that of its event loop call `abandon` and `bury` only."""
 
     def __init__(
         self, child: "subprocess.Popen[bytes]", prompt: bytes, clean_up: Callable[[], None]
@@ -61,25 +61,25 @@ class Process:
 
     @property
     def turn_ended(self) -> bool:
-        """Return whether the agent said that its turn has ended; then it may exit by itself."""
+        """Return whether `end_turn` was called; the agent may then exit by itself."""
         return self._timer is not None
 
     def end_turn(self) -> None:
-        """Note that the agent reported the end of its turn; it now has little time to exit."""
+        """Record the end of the turn; `read` raises Interrupted after LINGER_SECONDS."""
         if self._timer is None:
             self._timer = self._loop.call_later(LINGER_SECONDS, self.interrupt, Interrupted())
 
     @property
     def exit_status(self) -> int | None:
-        """The exit status, negative for a signal's number; None until it is done."""
+        """The exit status, negative for a signal's number; None until the child is reaped."""
         return self._child.returncode
 
     def errors(self) -> tuple[bytes, bool]:
-        """Return the last part of standard error, and whether there was more before it."""
+        """Return the last part of standard error, and whether earlier bytes were dropped."""
         return bytes(self._errors), self._cut
 
     def _watch(self) -> None:
-        """Wait in a thread for the exit, without reaping where the system can do that."""
+        """Wait for the exit, in a thread; without reaping if the system has `waitid`."""
         with contextlib.suppress(ChildProcessError):
             if hasattr(os, "waitid"):
                 os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT)
@@ -98,12 +98,12 @@ class Process:
                 future.set_result(None)
 
     def interrupt(self, error: Exception) -> None:
-        """Make `read` raise the error, now and from now on; the first one counts."""
+        """Make a waiting `read` and all later ones raise `error`, or that of the first call."""
         self._interrupt = self._interrupt or error
         self._wake()
 
     async def read(self) -> bytes:
-        """Return the next bytes of standard output; none at its end, or after the exit."""
+        """Return the next bytes of standard output, b"" at its end. Raises `interrupt`'s error."""
         return await self._read(self._stdout, lambda: self._interrupt)
 
     @property
@@ -117,8 +117,8 @@ class Process:
         while True:
             if error := interrupted():
                 raise error
-            # What the child has written is there before its exit is known. Who else holds the
-            # other end of the pipe, and for how long, does not matter then.
+            # All output of the child is readable once its exit is known. Its descendants may
+            # keep the pipe open for longer, so do not wait for the end of the file.
             exited = self._exited.is_set()
             try:
                 return os.read(pipe, CHUNK)
@@ -145,7 +145,7 @@ class Process:
             self._waiting.discard(future)
 
     async def _write(self, pipe: int, prompt: bytes) -> None:
-        """Write the prompt; a child that does not read it reports its reasons itself."""
+        """Write the prompt and close the pipe; errors are ignored, as the child reports its own."""
         rest = memoryview(prompt)
         try:
             while rest and not self._exited.is_set():
@@ -171,7 +171,7 @@ class Process:
             self._child.stderr.close()
 
     async def exits_within(self, seconds: float) -> bool:
-        """Wait for the exit, while what it still writes is thrown away."""
+        """Wait for the exit, discarding further output; return whether the child exited."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while await self._read(self._stdout, lambda: None):
@@ -180,7 +180,7 @@ class Process:
         return self._exited.is_set()
 
     async def end(self) -> None:
-        """Let it exit if its turn has ended, else end it and all below it; reap it."""
+        """Let the agent exit if its turn has ended, else end it with its descendants; reap it."""
         if self.done:
             return
         try:
@@ -188,14 +188,14 @@ class Process:
                 await self._end_tree()
             await asyncio.wait(self._pumps, timeout=tree.KILL_SECONDS)
         except asyncio.CancelledError:
-            # The loop itself is about to close: there is no time for more.
+            # The event loop is about to close: no time for SIGTERM.
             self._tree.kill()
             raise
         finally:
             self._finish()
 
     async def finish(self) -> None:
-        """Reap a child that has exited by itself. What it left running on purpose stays."""
+        """Reap a child that exited by itself, else `end` it. Descendants of an exited one stay."""
         if not self._exited.is_set():
             await self.end()
             return
@@ -220,7 +220,7 @@ class Process:
             self._child.wait(tree.KILL_SECONDS)
         leftovers = [*self._pumps, self._timer] if self._timer else self._pumps
         for leftover in leftovers:
-            # The loop may be closed, where the child was abandoned.
+            # The loop may be closed if the child was abandoned.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(leftover.cancel)
         assert self._child.stdout
@@ -234,21 +234,21 @@ class Process:
         self._clean_up()
 
     async def wait_until_done(self) -> None:
-        """Wait until nothing is left of a process that is being ended, wherever that is done."""
+        """Wait until `done`, but no longer than an ending can take."""
         deadline = time.monotonic() + LINGER_SECONDS + tree.GRACE_SECONDS + 2 * tree.KILL_SECONDS
-        # It may end in a thread, or in another loop.
+        # Another thread or event loop may end the process, so poll.
         while not self.done and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     def abandon(self) -> None:
-        """End it from any thread, also during garbage collection, after the stream was dropped."""
-        # `threading` has locks that the collector may have been called under.
+        """End the process in a new thread. May be called from any thread and the collector."""
+        # Not `threading`: the collector may run while one of its locks is held.
         if not self.done:
             with contextlib.suppress(RuntimeError):  # the interpreter ends: `_bury_all` does it
                 _thread.start_new_thread(self.bury, ())
 
     def bury(self) -> None:
-        """End it, blocking: SIGTERM, then SIGKILL. Not in a process that was forked off."""
+        """End the process, blocking: SIGTERM, then SIGKILL. Do nothing in a forked copy of us."""
         if self.done or self._owner != os.getpid():
             return
         deadline = time.monotonic() + LINGER_SECONDS
@@ -259,7 +259,7 @@ class Process:
         ):
             time.sleep(0.01)
         for seconds in self._tree.steps(tree.GRACE_SECONDS):
-            # It may want to write before it exits.
+            # A full pipe could keep it from exiting.
             with contextlib.suppress(OSError, ValueError):
                 while os.read(self._stdout, CHUNK):
                     pass

@@ -1,4 +1,4 @@
-"""Results of a buffered turn: a result, or the error of a turn that failed."""
+"""Outcomes of a buffered turn: a result, or the error of a failed turn."""
 
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -13,11 +13,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult(Generic[T]):
-    """A turn that completed.
+    """A completed turn.
 
-    `final_response` is the text of the last message of the agent, "" without any; with an output
-    schema it is JSON. `items` are the completed items in their order, `usage` is None if the agent
-    does not report it.
+    `final_response` is the text of the last agent message, "" if there is none; with an output
+    schema it is JSON. `items` are the completed items in order; `usage` is None if not reported.
     """
 
     final_response: str
@@ -26,9 +25,9 @@ class RunResult(Generic[T]):
     output_type: type | None = field(default=None, repr=False)
 
     def parse(self) -> T:
-        """Return the final response as an instance of the type that was given as `output_schema`.
+        """Return the final response as an instance of the type passed as `output_schema`.
 
-        Without such a type: the value of its JSON. Raises AgentError where it is not that.
+        Without such a type, return its JSON value. Raises AgentError if it is invalid.
         """
         value: Any = parse(self.final_response, self.output_type)
         return value
@@ -37,8 +36,8 @@ class RunResult(Generic[T]):
 class TurnFailedError(AgentError):
     """The agent reported that the turn failed; its reason is the text of this error.
 
-    `items` are the items that were completed before, `usage` the tokens if the agent reported them,
-    `stderr` the last part of what it wrote to its standard error.
+    `items` are the items completed before, `usage` the tokens (None if not reported), `stderr` the
+    last part of the agent's standard error.
     """
 
     def __init__(
@@ -58,5 +57,5 @@ class TurnFailedError(AgentError):
 
     @property
     def message(self) -> str:
-        """Return why the turn failed, in the agent's words."""
+        """Return the reason that the agent gave."""
         return str(self)

@@ -1,6 +1,6 @@
-"""Output schemas: from a mapping as it is, or from a type by pydantic; the file that holds one.
+"""Output schemas, given as a mapping or as a type, and the temporary file that holds one.
 
-pydantic is imported where a type is given, and only there.
+pydantic, which turns a type into a schema, is imported only if a type is given.
 """
 
 import json
@@ -15,19 +15,22 @@ from agent_sdk.errors import AgentError, ConfigError
 from agent_sdk.fields import is_array, is_object
 
 OutputSchema = Mapping[str, Any] | type
-"""A JSON Schema, or a type that pydantic knows, as a model or a dataclass."""
+"""A JSON Schema, or a type that pydantic supports, such as a model or a dataclass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema as it is written to its file, and the type that answers are made to, if any."""
+    """A schema as JSON text, and the type that a response is parsed into, if any."""
 
     document: str
     type: type | None
 
 
 def build_schema(value: object) -> Schema:
-    """Return the schema of what a caller gave. Raises ConfigError."""
+    """Return the schema of an `output_schema`: a type's in strict form, a mapping's unchanged.
+
+    Raises ConfigError for anything else, for invalid JSON, or if pydantic is missing.
+    """
     if isinstance(value, type):
         return Schema(json.dumps(strict(_schema_of_type(value)), ensure_ascii=False), value)
     if not isinstance(value, Mapping):
@@ -43,9 +46,8 @@ def build_schema(value: object) -> Schema:
 
 
 def strict(node: Any) -> Any:
-    """Return a schema as providers want it: each object is closed and has all of its properties.
-
-    Defaults are left out: what is always there needs none.
+    """Return a copy in strict form, as providers want it: objects are closed, all properties
+    required, and there are no defaults, which a required property does not need.
     """
     if is_array(node):
         return [strict(one) for one in node]
@@ -54,7 +56,7 @@ def strict(node: Any) -> Any:
     result: dict[str, Any] = {}
     for key, value in node.items():
         if key in ("properties", "$defs") and is_object(value):
-            # The keys in here are names, whatever they read like.
+            # These keys are names, not keywords of JSON Schema.
             result[key] = {name: strict(one) for name, one in value.items()}
         elif key in ("const", "enum", "examples"):
             result[key] = value
@@ -67,9 +69,9 @@ def strict(node: Any) -> Any:
 
 
 def parse(text: str, kind: type | None) -> Any:
-    """Return the value of a final response: an instance of `kind`, or what the JSON holds.
+    """Parse a final response into an instance of `kind`, or its JSON value if `kind` is None.
 
-    Raises AgentError where the text is not that.
+    Raises AgentError if the text is not valid for it.
     """
     try:
         return json.loads(text) if kind is None else _adapter(kind).validate_json(text)
@@ -107,7 +109,7 @@ def _schema_error(kind: type, reason: str) -> ConfigError:
 
 
 class SchemaFile:
-    """A schema in a folder of its own that only this user can read."""
+    """A schema file in a temporary folder of its own that only this user can read."""
 
     def __init__(self, schema: Schema) -> None:
         self._folder = tempfile.mkdtemp(prefix="agent-output-schema-")
@@ -122,5 +124,5 @@ class SchemaFile:
             raise
 
     def remove(self) -> None:
-        """Remove the folder; it may be gone."""
+        """Remove the folder, if it still exists."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Starting the agent: which program that is, and why it cannot be run.
+"""Start of the agent: finding its program, running it, and the errors of both.
 
-It is started without a shell, as the leader of a session of its own, with three pipes.
+It runs without a shell, as the leader of a process session of its own, with three pipes.
 """
 
 import errno
@@ -20,9 +20,10 @@ def start(
     prompt: bytes,
     clean_up: Callable[[], None],
 ) -> Process:
-    """Start the agent with the running loop. Raises AgentNotFoundError or another AgentError.
+    """Start the agent; an event loop must be running.
 
-    `clean_up` is called once, when it has ended or could not be started.
+    `clean_up` is called once, when the agent has ended or cannot be started. Raises
+    AgentNotFoundError, or ConfigError if the options are too long.
     """
     try:
         child = _popen(find(program, environment), words, environment)
@@ -55,13 +56,16 @@ def _popen(
 
 
 def find(program: str, environment: Mapping[str, str]) -> str:
-    """Return the path of a program: a name alone is looked up on the agent's PATH, then on ours."""
+    """Return the path of a program; look up a bare name on the agent's PATH, then on our own.
+
+    Raises AgentNotFoundError.
+    """
     if os.path.dirname(program):
         if not os.path.exists(program):
             raise AgentNotFoundError(f"there is no agent at {program}", program)
         return program
     for path in (environment.get("PATH"), os.environ.get("PATH", os.defpath)):
-        # A relative or empty entry would have the working directory say what the agent is.
+        # A relative or empty entry would let the working directory choose the program.
         entries = filter(os.path.isabs, (path or "").split(os.pathsep))
         if path_found := shutil.which(program, path=os.pathsep.join(entries)):
             return path_found

@@ -23,10 +23,10 @@ from agent_sdk.lines import Lines
 from agent_sdk.process import Interrupted, Process
 
 _endings: set["asyncio.Task[None]"] = set()
-"""References that keep these tasks from being collected."""
+"""Running tasks of `aclose`, referenced here so that they are not garbage-collected."""
 MIN_SECRET_CHARACTERS = 4
 SHOWN_CHARACTERS = 4_000
-"""Characters of standard error, the last ones, that the text of an error shows."""
+"""Maximum number of characters from the end of standard error in the message of an error."""
 _CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\n\t"} | {
     127: "\ufffd"
 }
@@ -34,7 +34,9 @@ _CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\n\
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The start of the agent of one turn, and the first observer of its events."""
+    """Inputs of a stream: the function that starts the agent, an observer that sees each event
+    first, secrets to redact, and the signal that aborts the turn, if any.
+    """
 
     start: Callable[[], Awaitable[Process]]
     observe: Callable[[ThreadEvent], None]
@@ -43,14 +45,15 @@ class Launch:
 
 
 class RunStreamedResult:
-    """The events of one turn, an asynchronous iterator. The agent is started by the first step.
+    """Asynchronous iterator over the events of one turn. The first `anext` starts the agent.
 
-    To leave it early ends the agent and every process below it: by `aclose()`, by the end of an
-    `async with`, by cancelling the task that iterates, or by dropping the last reference. After
-    `turn.completed` or `turn.failed` the agent has five seconds to exit by itself.
+    Leaving it early (`aclose()`, the end of an `async with`, cancelling the iterating task, or
+    dropping the last reference) ends the agent and its descendants. After `turn.completed` or
+    `turn.failed` the agent has five seconds to exit by itself.
 
-    Iterating raises AbortError, ProcessError, ProtocolError, AgentNotFoundError. A turn that fails
-    ends with `turn.failed`, or with an `error` as the last event, and raises nothing.
+    Iterating raises AbortError, ProcessError, ProtocolError or AgentNotFoundError, and AgentError
+    if another turn of the thread runs. A failed turn raises nothing: its last event is
+    `turn.failed` or `error`.
     """
 
     def __init__(self, launch: Launch) -> None:
@@ -61,7 +64,7 @@ class RunStreamedResult:
         self._last: ThreadEvent | None = None
         self._begun = False
         self.closed = False
-        """True once there are no more events."""
+        """True once no more events will be returned."""
         self._advancing = False
         self._unsubscribe: Callable[[], None] = _do_nothing
         self._exited = False
@@ -69,22 +72,22 @@ class RunStreamedResult:
 
     @property
     def active(self) -> bool:
-        """Return whether it was begun, and is neither at its end nor closed."""
+        """Return whether iteration has begun, and has neither ended nor been closed."""
         return self._begun and not self.closed
 
     @property
     def exit_code(self) -> int | None:
-        """The exit status of the agent, negative for a signal's number; None until it has ended."""
+        """The agent's exit status, negative for a signal's number; None until it has ended."""
         return None if self._process is None else self._process.exit_status
 
     @property
     def stderr(self) -> str:
-        """The last part of what the agent wrote to its standard error so far."""
+        """The last part of the agent's standard error so far, without secrets."""
         if self._process is None:
             return ""
         data, cut = self._process.errors()
         text = redact(data.decode("utf-8", "replace"), self._launch.secrets)
-        # The beginning could be the rest of a secret.
+        # The first line may begin in the middle of a secret, which `redact` would not see.
         return text.partition("\n")[2] or text[256:] if cut else text
 
     def __aiter__(self) -> Self:
@@ -108,7 +111,7 @@ class RunStreamedResult:
         await self.aclose()
 
     async def next_event(self) -> ThreadEvent | None:
-        """Return the next event, None after the last one."""
+        """Return the next event, None after the last one. An error closes the stream."""
         if self.closed:
             return None
         if self._advancing:
@@ -148,12 +151,12 @@ class RunStreamedResult:
                 else:
                     await self._at_end(process)
         except Interrupted:
-            # The turn has ended, the agent lingers.
+            # The turn has ended, but the agent did not exit in time.
             await process.end()
             return None
 
     def _pop_event(self, process: Process) -> ThreadEvent | None:
-        """Return the next event of the lines that were read, if there is one."""
+        """Return the next event of the pending lines, None if there is none."""
         while self._pending:
             try:
                 event = parse_line(self._pending.popleft())
@@ -171,22 +174,22 @@ class RunStreamedResult:
         return None
 
     async def _at_end(self, process: Process) -> None:
-        """Take in the last line, which may have no end, and wait for the exit."""
+        """Wait for the exit, reap the agent, and keep a last line without a line feed."""
         self._exited = await process.exits_within(processes.LINGER_SECONDS)
         await process.finish()
         rest = self._lines.rest()
-        # A line that an agent could not finish: that it died matters more.
+        # After a crash, ignore a cut-off line: the ProcessError says more than a ProtocolError.
         if (self._exited and process.exit_status == 0) or _is_event(rest):
             self._pending.append(rest)
 
     def _check_exit(self, process: Process) -> None:
-        """Take the end of the agent as the end of the events, or raise an error."""
+        """Return if the exit of the agent is a proper end of the stream, else raise an error."""
         if process.turn_ended:
             return
         if self._launch.signal is not None:
             self._launch.signal.raise_if_aborted()
         status = process.exit_status
-        # The last word of an agent whose turn could not go on.
+        # A fatal error: the agent reports it as its last event, then exits.
         if isinstance(self._last, ThreadErrorEvent) and status is not None and status >= 0:
             return
         raise self._process_error(status)
@@ -210,9 +213,9 @@ class RunStreamedResult:
         )
 
     async def aclose(self) -> None:
-        """End the agent, if it has not ended, with every process below it. It can be repeated.
+        """End the agent and its descendants, if it still runs; later calls do nothing.
 
-        If the task that closes is cancelled, the agent is ended all the same.
+        The agent is ended even if the task that calls this is cancelled.
         """
         self.closed = True
         self._unsubscribe()
@@ -242,7 +245,7 @@ def _do_nothing() -> None:
 
 
 def _interrupter(signal: AbortSignal, process: Process) -> Callable[[], None]:
-    """Return the callback of an abort. It holds no reference to the stream."""
+    """Return the callback of an abort; it holds no reference that keeps the stream alive."""
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -253,13 +256,13 @@ def _interrupter(signal: AbortSignal, process: Process) -> Callable[[], None]:
 
 
 def _excerpt(text: str) -> str:
-    """Return the end of a text, without what would change the colours of a terminal, or more."""
+    """Return the last SHOWN_CHARACTERS of a text, with control characters replaced."""
     cut = text if len(text) <= SHOWN_CHARACTERS else f"…{text[-SHOWN_CHARACTERS:]}"
     return cut.translate(_CONTROLS)
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return a text without secrets; one that is shorter than any real key would garble it."""
+    """Replace secrets by "[API key]", except for very short ones, which would garble the text."""
     for secret in secrets:
         if len(secret) >= MIN_SECRET_CHARACTERS:
             text = text.replace(secret, "[API key]")

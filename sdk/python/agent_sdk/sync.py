@@ -1,6 +1,6 @@
-"""The synchronous face: an event loop in a thread of its own, for one turn.
+"""The synchronous interface: each turn runs in an event loop in a thread of its own.
 
-So it also works where a loop runs already, as in a notebook, which it blocks meanwhile.
+So it also works if the caller's thread runs an event loop, as a notebook does; it blocks that one.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Loop:
-    """A running event loop. It is closed by `close`, or as the block of a `with` ends."""
+    """An event loop that runs in a thread until `close` or the end of a `with` block."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -28,7 +28,7 @@ class Loop:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end. What interrupts the wait, as Ctrl-C does, cancels it."""
+        """Run a coroutine and return its result. Ctrl-C while waiting cancels it."""
         ended = threading.Event()
         future = asyncio.run_coroutine_threadsafe(_run_then_set(coroutine, ended), self._loop)
         try:
@@ -42,12 +42,12 @@ class Loop:
             raise
 
     def close(self) -> None:
-        """Cancel what still runs, and end the thread."""
+        """Stop the loop, cancel its tasks, and wait for the thread to end."""
         self.stop()
         self._thread.join()
 
     def stop(self) -> None:
-        """End soon, without waiting for it."""
+        """Stop the loop as `close` does, without waiting."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -84,10 +84,10 @@ async def _run_then_set(coroutine: Coroutine[Any, Any, T], ended: threading.Even
 
 
 class SyncRunStreamedResult:
-    """The events of one turn, an iterator. The agent is started by the first step.
+    """Iterator over the events of one turn. The first `next` starts the agent.
 
-    To leave it early ends the agent and every process below it: by `close()`, by the end of a
-    `with`, or by dropping the last reference. It raises what `RunStreamedResult` raises.
+    Leaving it early (`close()`, the end of a `with`, or dropping the last reference) ends the
+    agent and its descendants. It raises the same errors as `RunStreamedResult`.
     """
 
     def __init__(self, stream: RunStreamedResult) -> None:
@@ -96,12 +96,12 @@ class SyncRunStreamedResult:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit status of the agent, negative for a signal's number; None until it has ended."""
+        """The agent's exit status, negative for a signal's number; None until it has ended."""
         return self._stream.exit_code
 
     @property
     def stderr(self) -> str:
-        """The last part of what the agent wrote to its standard error so far."""
+        """The last part of the agent's standard error so far, without secrets."""
         return self._stream.stderr
 
     def __iter__(self) -> Iterator[ThreadEvent]:
@@ -124,7 +124,7 @@ class SyncRunStreamedResult:
         return event
 
     def close(self) -> None:
-        """End the agent, if it has not ended, with every process below it. It can be repeated."""
+        """End the agent and its descendants, if it still runs; later calls do nothing."""
         loop, self._loop = self._loop, None
         if loop is None:
             self._stream.closed = True

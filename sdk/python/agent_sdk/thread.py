@@ -1,4 +1,4 @@
-"""A thread: turns, one after the other, buffered or streamed."""
+"""A thread, whose turns run one after the other, buffered or streamed."""
 
 import weakref
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 class Thread:
-    """A thread of an agent; `Agent.start_thread` and `Agent.resume_thread` give one.
+    """A thread of an agent, made by `Agent.start_thread` and `Agent.resume_thread`.
 
-    It keeps no process: each turn is one run of the agent. Turns follow each other; a second one
-    cannot begin while one runs.
+    It keeps no process: each turn is one run of the agent. A turn that begins while another one
+    runs raises AgentError.
     """
 
     def __init__(self, agent: AgentOptions, options: ThreadOptions, thread_id: str | None) -> None:
@@ -41,7 +41,7 @@ class Thread:
         self._id = thread_id
         self._current: weakref.ref[RunStreamedResult] | None = None
         self._previous: Process | None = None
-        # Report a mistake where it was made.
+        # Raises ConfigError here, where the options were given, not in the first turn.
         command_line(agent, options, thread_id=None, images=(), schema=None)
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class Thread:
 
     @property
     def id(self) -> str | None:
-        """The id, to resume the thread later; None until the agent has sent it."""
+        """The id, to resume the thread later; None until the agent has reported it."""
         return self._id
 
     def run_streamed(
@@ -59,14 +59,14 @@ class Thread:
         output_schema: OutputSchema | None = None,
         signal: AbortSignal | None = None,
     ) -> RunStreamedResult:
-        """Run a turn, and get its events as they come.
+        """Return the events of a new turn as they arrive; iterating starts it.
 
         >>> async with thread.run_streamed("Tidy up") as events:  # doctest: +SKIP
         ...     async for event in events:
         ...         print(event.type)
 
-        Raises ConfigError for an input or a schema that cannot be passed on. All else is raised
-        while iterating.
+        Raises ConfigError for an invalid input or schema. All other errors are raised while
+        iterating.
         """
         return self._stream(build_prompt(input), _optional_schema(output_schema), signal)
 
@@ -89,11 +89,11 @@ class Thread:
         output_schema: OutputSchema | None = None,
         signal: AbortSignal | None = None,
     ) -> RunResult[Any]:
-        """Run a turn to its end.
+        """Run a turn to its end and return its result.
 
         Raises TurnFailedError with the agent's message if the turn fails, AbortError if the signal
-        is aborted, and ConfigError, AgentNotFoundError, ProcessError or ProtocolError. However it
-        ends, no process of the agent is left that it did not leave itself.
+        is aborted, and ConfigError, AgentNotFoundError, ProcessError or ProtocolError. The agent is
+        ended in every case; processes that it left running when it exited by itself stay.
         """
         return await self._run(input, output_schema, signal)
 
@@ -163,9 +163,9 @@ class Thread:
         output_schema: OutputSchema | None = None,
         signal: AbortSignal | None = None,
     ) -> RunResult[Any]:
-        """`run` for code without an event loop: it blocks until the turn has ended.
+        """Run a turn as `run` does, but block until it has ended.
 
-        Ctrl-C ends the agent and every process below it.
+        Ctrl-C ends the agent and its descendants.
         """
         with Loop() as loop:
             return loop.run(self._run(input, output_schema, signal))
@@ -177,7 +177,7 @@ class Thread:
         output_schema: OutputSchema | None = None,
         signal: AbortSignal | None = None,
     ) -> SyncRunStreamedResult:
-        """`run_streamed` for code without an event loop.
+        """Return the events of a new turn as `run_streamed` does, as a blocking iterator.
 
         >>> with thread.run_streamed_sync("Tidy up") as events:  # doctest: +SKIP
         ...     for event in events:
@@ -194,7 +194,7 @@ class Thread:
 
         async def begin() -> Process:
             self._claim(own[0])
-            # This turn continues from the state that the previous one saves as it ends.
+            # The previous run saves the thread until it ends; this one continues from that state.
             if (previous := self._previous) is not None:
                 await previous.wait_until_done()
             self._previous = self._launch(prompt, schema)

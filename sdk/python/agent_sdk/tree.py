@@ -1,6 +1,6 @@
-"""The processes of one run: the agent, which leads a session of its own, and all below it.
+"""The processes of one run: the agent, leader of a process session of its own, and descendants.
 
-No step waits for anything itself, so that tasks and threads can both take them.
+Nothing here waits; `Tree.steps` yields pauses, so that tasks and threads can both use it.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GRACE_SECONDS = 5.0
-"""Seconds that processes have between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 KILL_SECONDS = 2.0
-"""Seconds that killed processes have to be gone."""
+"""Maximum seconds to wait for killed processes to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A process of the machine; `started` tells it from a later one with the same id."""
+    """A process of the machine; `start_time` tells it from a later one with the same id."""
 
     parent: int
     session: int
@@ -30,10 +30,10 @@ class Entry:
 
 
 class Tree:
-    """All processes of a run that were ever seen, and all in the sessions that they lead.
+    """The agent, its descendants, and all processes in the sessions that any of them led.
 
-    A command is often in a session of its own; what it starts is found there even if the command
-    ended before that was seen.
+    A command often leads a session of its own; its children are found by that session even if the
+    command ended before they were seen.
     """
 
     def __init__(self, leader: int) -> None:
@@ -42,7 +42,7 @@ class Tree:
         self._sessions: dict[int, str] = {}
 
     def alive(self) -> set[int]:
-        """Return the ids of those that have not ended."""
+        """Look at the machine's processes and return the ids of this tree that have not ended."""
         table = processes()
         self._look(table)
         return {
@@ -71,15 +71,15 @@ class Tree:
         if pid == self._leader or self._seen.get(pid) == entry.start_time:
             return True
         leader_start = self._sessions.get(entry.session)
-        # The id of a session is free again when all in it have ended.
+        # A session's id is reused only after all its processes have ended.
         leader = table.get(entry.session)
         return leader_start is not None and (leader is None or leader.start_time == leader_start)
 
     def steps(self, grace: float) -> Iterator[float]:
-        """End all of them: SIGTERM, and SIGKILL after `grace` seconds.
+        """End all processes: SIGTERM, and SIGKILL after `grace` seconds.
 
-        Yields the seconds to wait before the next step. First the agent and its group are asked,
-        so that it can end its commands itself; then whatever it leaves.
+        Yield the seconds to wait before the next step. SIGTERM goes to the agent's group first, so
+        that the agent can end its commands itself, and to all others once the agent has ended.
         """
         signalled = self.alive()
         self._signal_group(signal.SIGTERM)
@@ -97,7 +97,7 @@ class Tree:
             yield 0.01
 
     def kill(self) -> bool:
-        """Kill all that live; whether there were any."""
+        """Send SIGKILL to all living processes; return whether there were any."""
         alive = self.alive()
         if alive:
             self._signal_group(signal.SIGKILL)
@@ -106,7 +106,7 @@ class Tree:
         return bool(alive)
 
     def _signal_group(self, number: int) -> None:
-        """Signal the agent's group, which keeps its number at least until the agent is reaped."""
+        """Signal the agent's group, whose id stays its own at least until the agent is reaped."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._leader, number)
 
@@ -123,7 +123,7 @@ def _group(pid: int) -> int:
 
 
 def processes() -> dict[int, Entry]:
-    """Return all processes of the machine that this user can see."""
+    """Return the machine's processes that this user can see, by process id."""
     return _of_proc() if sys.platform == "linux" else _of_ps()
 
 
@@ -136,7 +136,7 @@ def _of_proc() -> dict[int, Entry]:
             stat = Path(f"/proc/{name}/stat").read_bytes()
         except OSError:
             continue
-        # The name of the program, in brackets, can hold anything.
+        # The program's name, in brackets, may itself contain blanks and brackets.
         words = stat.rpartition(b")")[2].split()
         table[int(name)] = Entry(
             int(words[1]), int(words[3]), words[19].decode(), words[0] in (b"Z", b"X")
@@ -145,7 +145,7 @@ def _of_proc() -> dict[int, Entry]:
 
 
 def _of_ps() -> dict[int, Entry]:
-    # Not every `ps` knows sessions; who leads one leads a group too.
+    # Not every `ps` shows sessions; use the group, since a session leader leads a group too.
     command = ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="]
     output = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
