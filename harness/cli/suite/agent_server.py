@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from harness.play.client_tests.consequences import problem_lines, refused_lines
+from harness.play.consequences import problem_lines, refused_lines
 
 # Time to listen, on a machine under load; time to end after SIGTERM.
 _START_SECONDS: Final = 60.0

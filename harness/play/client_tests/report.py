@@ -6,7 +6,7 @@ from typing import Any
 from harness.judge.verdict import Verdict
 from harness.play.client_duties.verdicts import DutyVerdict
 from harness.play.client_tests.connection import ConnectionResult
-from harness.play.client_tests.consequences import problem_lines, refused_lines
+from harness.play.consequences import problem_lines, refused_lines
 from harness.protocol.escapes import json_text, visible
 
 RED, GREEN = "RED", "GREEN"

@@ -1,4 +1,4 @@
-"""Order and length of a report on one connection: causes first, then a few consequences.
+"""Order and length of a report on one connection of a client: causes, then a few consequences.
 
 A client that breaks a duty rarely plays the script as written, so most problems follow from it.
 Nothing is imported here: the fixture `agent_server` uses it in the tests of others.
