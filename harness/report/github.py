@@ -32,7 +32,7 @@ def resume_command(token: str) -> str:
 
 
 def annotations(report: Report, workspace: Path) -> Iterator[str]:
-    """Yield an error for each finding that counts, and a warning for each other one worth seeing.
+    """Yield an error for each finding that counts, a warning for each other issue but hygiene.
 
     A file is named if it lies below `workspace`, the checkout that GitHub shows.
     """

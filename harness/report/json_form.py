@@ -54,7 +54,7 @@ def _summary(report: Report) -> dict[str, Any]:
 
 
 def _requirements(report: Report) -> dict[str, int]:
-    """Count the requirements that bind servers, by verdict, and those of the book in all."""
+    """Return the counts of requirements: judged, in all, not judged by reason, by verdict."""
     counts = judged_requirements(report, load_book())
     head = {
         "judged": counts.judged_count,

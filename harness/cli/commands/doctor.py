@@ -57,7 +57,7 @@ class _TurnRun:
 
 
 def examine(config: Config, interruption: Interruption | None = None) -> Iterator[Check]:
-    """Yield the checks in order, until one makes the rest meaningless or a signal arrives."""
+    """Yield the checks of all surfaces, then advice; stop after a check that is marked `last`."""
     interruption = interruption or Interruption(config.base)
     healthy, is_last = True, False
     for examine_surface, surface in (

@@ -18,7 +18,7 @@ class FolderCommand(TyperCommand):
         super().__init__(*args, params=[*(params or ()), *_folder_options()], **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, after a line about a folder other than the expected one."""
+        """Run the command; if it keeps files, first warn of another folder or a missing /proc."""
         if self.keeps_files:
             from harness.cli.commands.output_files import say
             from harness.cli.commands.run_commands import exit_on_error

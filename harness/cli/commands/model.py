@@ -157,7 +157,7 @@ def _greet(service: ModelService, options: ModelOptions, script: ModelScript, sa
 
 
 async def _open_gates_by_key(service: ModelService) -> None:
-    """At each Enter open the gate whose name was typed, or else the one that waits longest.
+    """Open, at each Enter, the gate whose name was typed, or else the one that has waited longest.
 
     Only in the foreground of a terminal: in the background, reading would stop the process.
     """

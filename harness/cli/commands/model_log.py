@@ -47,7 +47,7 @@ class Teller:
         self.say(f"conversation {conversation.number} begins{alias}")
 
     def on_call(self, served: ServedCall) -> None:
-        """Print the new entries of a call, and the step that answers it."""
+        """Print the new entries of a call, the step that answers it, and its problems."""
         model_name = text(served.call.body.get("model"))
         self._last = served.number
         self.say(
@@ -73,7 +73,7 @@ class Teller:
         served.problems_before = len(served.problems)
 
     def on_answer(self, served: ServedCall) -> None:
-        """Print the answer of a call."""
+        """Print the answer of a call and its late problems, and record the call."""
         call = served.call
         ended = call.end
         before = f"call {served.number}: " if self._last != served.number else ""

@@ -120,7 +120,7 @@ class LineSide:
             await self._stream.send_eof()
 
     async def refuse(self) -> None:
-        """Close it."""
+        """Close the connection."""
         await self._stream.aclose()
 
     async def __aenter__(self) -> Self:

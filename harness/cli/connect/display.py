@@ -21,7 +21,7 @@ _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "dim": "2"
 
 @dataclass(slots=True)
 class _Row:
-    """Messages of one kind in a row."""
+    """Consecutive messages of one kind."""
 
     kind: str = ""
     count: int = 0
@@ -29,7 +29,7 @@ class _Row:
 
 
 class Display:
-    """Shows a conversation with `write`, line by line; `width` returns the columns to use."""
+    """Display of a conversation by lines, with `write`; `width` returns the columns to use."""
 
     def __init__(
         self, write: Write, book: Book, *, colour: bool, width: Callable[[], int] = lambda: 160
@@ -55,7 +55,7 @@ class Display:
         self._shown = self._unshown = 0
 
     def flush_row(self) -> None:
-        """Show how many messages of the last row were only counted."""
+        """Show how many messages of the current row were only counted, and end the row."""
         row, self._row = self._row, _Row()
         if row.count > MAX_ALIKE_SHOWN:
             self._write_line(

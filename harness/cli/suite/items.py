@@ -105,7 +105,7 @@ class ScenarioItem(pytest.Item):
     accepts: bool = False
 
     def runtest(self) -> None:
-        """Play and judge the scenario, and raise the outcome that pytest knows."""
+        """Play and judge the scenario, and raise its outcome for pytest unless it passed."""
         outcome = self.outcome = self.play(self.loaded)
         reason = outcome.reason
         _raise_outcome(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
@@ -131,7 +131,7 @@ class RaceItem(pytest.Item):
     accepts: bool = False
 
     def runtest(self) -> None:
-        """Play and judge every placement, and raise the outcome that pytest knows."""
+        """Play and judge every placement, and raise the outcome for pytest unless all passed."""
         outcome = self.outcome = self.play(self.loaded, self.action, self.only)
         reason = outcome.reason
         _raise_outcome(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)

@@ -14,7 +14,10 @@ from harness.scenario.race_id import RaceId
 
 
 def name_scenario(config: pytest.Config, report: pytest.TestReport) -> None:
-    """Name a case `scenarios.turns`, `turns/plain-turn`, with its file, before pytest writes it."""
+    """Set a case's class (`scenarios.turns`), name (`turns/plain-turn`) and file.
+
+    Called before pytest writes the case.
+    """
     race = RaceId.parse(report.nodeid)
     kind = "races" if race.action else "scenarios"
     folders = race.scenario.split("/")[:-1]
@@ -26,7 +29,7 @@ def name_scenario(config: pytest.Config, report: pytest.TestReport) -> None:
 
 
 def name_rule(config: pytest.Config, report: pytest.TestReport) -> None:
-    """Name a case `rules.turn`, `turn.completed-once`, with a file only if a scenario broke it.
+    """Set a case's class (`rules.turn`), name (`turn.completed-once`), and file if it was broken.
 
     Called after pytest wrote it, since pytest requires a file.
     """

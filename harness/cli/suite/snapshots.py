@@ -49,7 +49,7 @@ class Snapshots:
         confirms: bool = True,
         earlier: ScenarioOutcome | None = None,
     ) -> ScenarioOutcome:
-        """Play a scenario, and keep its transcript if it passed; options as of `WorkerSession`."""
+        """Play a scenario as `WorkerSession.play` does, and keep its transcript if it passed."""
         outcome = session.play(loaded, confirms=confirms, earlier=earlier)
         trace = session.trace_of(loaded.id)
         if trace is None or not outcome.played or outcome.verdict not in _PASSED:

@@ -61,7 +61,7 @@ def _used_words(
 ) -> set[tuple[str, str]]:
     """Return the words that a scenario uses: a need, its own or a covered rule's, or a tag.
 
-    Generated cases alone use all of them.
+    If only generated cases are played, all words count as used.
     """
     used: set[tuple[str, str]] = set()
     has_scenario = False

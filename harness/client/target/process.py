@@ -173,12 +173,12 @@ class ServerProcess:
             return b"", start
 
     def terminate(self) -> None:
-        """Send TERM to it alone, not to its children, as a caller that aborts it would."""
+        """Send TERM to the process alone, not to its children, as a caller that aborts it would."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
 
     async def stop(self, grace: float) -> ProcessExit:
-        """End it: close its input, then TERM, then KILL; `grace` seconds for each.
+        """End the server: close its input, then TERM, then KILL; `grace` seconds for each.
 
         Descendants that still run afterwards are killed and named.
         """

@@ -184,7 +184,7 @@ def remove_old_runs(base: Path) -> None:
 
 
 class RunFolder:
-    """The folder of one worker's run. `close` removes it."""
+    """The folder of one worker's run; `close` removes it. Making it removes those of dead runs."""
 
     def __init__(self, base: Path, worker: str) -> None:
         remove_dead_runs(base)
@@ -201,7 +201,7 @@ class RunFolder:
         return folder
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove the folder with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 

@@ -30,7 +30,7 @@ class Transport(Protocol):
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that line so far, including those not kept."""
+        """Return the number of bytes of the unfinished line, including those not kept."""
         ...
 
     async def aclose(self) -> None:

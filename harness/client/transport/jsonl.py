@@ -39,7 +39,7 @@ class LineSplitter:
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that line so far, including those not kept."""
+        """Return the number of bytes of the unfinished line, including those not kept."""
         return len(self._buffer) + self._dropped
 
     def feed(self, chunk: bytes) -> list[Line]:

@@ -45,7 +45,7 @@ class LineTransport:
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that line so far, including those not kept."""
+        """Return the number of bytes of the unfinished line, including those not kept."""
         return self._splitter.partial_size
 
     async def send(self, raw: bytes) -> None:

@@ -64,7 +64,7 @@ class WebSocketTransport:
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that message so far, including those not kept."""
+        """Return the number of bytes of the unfinished message, including those not kept."""
         return self._assembly.partial_size
 
     async def send(self, raw: bytes) -> None:

@@ -365,7 +365,7 @@ def _path_key(path: str) -> str:
 
 
 def _group(changes: list[_MemberChange]) -> list[_MemberChange]:
-    """Merge changes of the same member in several messages into the most frequent one.
+    """Return the changes, those of a member in several messages merged into the most frequent.
 
     New members of one object are one change, and so are many notifications of one family.
     """

@@ -80,7 +80,7 @@ def _changes(group: Sequence[Change]) -> Iterator[str]:
 
 
 def _join(group: Sequence[Change]) -> list[Change]:
-    """Merge scenarios that failed for one reason, and the situations of one point."""
+    """Return the changes; scenarios that failed alike, and situations of a point, are merged."""
     groups: dict[tuple[str, ...], list[Change]] = {}
     for change in group:
         alone = change.subject

@@ -91,5 +91,5 @@ def near_path(path: str) -> str:
 
 
 def scenario_argument(path: str, scenario: str) -> str:
-    """Name a scenario for a command line: its file, or its id if the file holds several."""
+    """Return a scenario's argument for a command: its file, or its id if the file holds several."""
     return RaceId.parse(scenario).scenario if path.endswith(".family.yaml") else path

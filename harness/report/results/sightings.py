@@ -60,7 +60,7 @@ def unpack(packed: str) -> Sightings:
 
 
 def pack_places(places: Iterable[int]) -> str:
-    """Return whole numbers as ranges."""
+    """Return whole numbers as ranges: "0-12,15"."""
     runs: list[list[int]] = []
     for place in sorted(set(places)):
         if runs and place == runs[-1][1] + 1:

@@ -37,7 +37,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: its kind, its words, and its message, "" if it is about a whole message."""
+    """One change; `message` is "" if it is about a whole message, `more` has old and new values."""
 
     kind: Kind
     words: str

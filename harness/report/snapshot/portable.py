@@ -167,11 +167,11 @@ class _Portable(Normaliser):
             return SECRET
 
     def _mask(self, words: str) -> str:
-        """Mask secrets without numbers, since their number depends on the machine."""
+        """Return the text with its secrets masked, unnumbered: numbers depend on the machine."""
         return _MASK.sub(SECRET, self._masker.mask_text(words))
 
     def _by_thread(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield frames with notifications between the same two answers grouped by thread."""
+        """Yield the frames, with consecutive notifications grouped by thread."""
         for _, group in groupby(frames, key=_notification_run_key()):
             run = list(group)
             yield from sorted(run, key=self._thread_number) if len(run) > 1 else run
