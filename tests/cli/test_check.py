@@ -105,6 +105,14 @@ def test_missing_messages_are_not_judged_if_the_recording_just_ends(tmp_path: Pa
     assert "turn.completes" not in said.out
 
 
+def test_notification_that_the_client_opted_out_of_is_not_missing() -> None:
+    path = str(REAL / "handshake.jsonl")
+    said = call("harness", "check", path, "--target", "codex-0.107", "--settled")
+    assert said.status == 0, said.out
+    assert re.search(r"^  note: the client opted out of .*, thread/started$", said.out, re.M)
+    assert "thread.started-announced" not in said.out
+
+
 def test_known_deviations_of_a_profile_are_marked_with_their_reason() -> None:
     path = str(REAL / "cmd_accept.jsonl")
     said = call("harness", "check", path, "--target", "codex-0.107")

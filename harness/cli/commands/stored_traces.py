@@ -3,7 +3,7 @@
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.escapes import visible
 from harness.protocol.spec.loading import load_book
+from harness.protocol.values import arr, dig
 from harness.report.causes import Cause, ServerErrors, group_by_cause
 from harness.report.results.rerun_command import near_path
 from harness.report.wire_lines import proof_lines
@@ -268,6 +269,11 @@ def check_trace(
             for row in at_rest
             if row.verdict is Verdict.FAIL and _key(row) not in already and not reason(row)
         ]
+    if opted_out := opted_out_methods(trace):
+        rows = [row for row in rows if not _is_about_missing(row, opted_out)]
+        suspected = [row for row in suspected if not _is_about_missing(row, opted_out)]
+        methods = textwrap.shorten(visible(", ".join(sorted(opted_out))), 200, placeholder=" …")
+        trace.damage.append(f"the client opted out of {methods}")
     rows = [known_or_not(row) for row in rows]
     return TraceCheck(
         path,
@@ -280,6 +286,25 @@ def check_trace(
         possible_reason,
         has_no_target=names is None,
     )
+
+
+def opted_out_methods(trace: Trace) -> set[str]:
+    """Return the notifications that a client asked not to get when it initialized.
+
+    The specification has no such member; clients of a shipping server use it.
+    """
+    return {
+        method
+        for frame in trace.frames
+        if frame.method == "initialize" and not frame.from_target
+        for method in arr(dig(frame.params, "capabilities", "optOutNotificationMethods"))
+        if isinstance(method, str)
+    }
+
+
+def _is_about_missing(row: Row, methods: Collection[str]) -> bool:
+    """Return whether a violation is that one of these notifications did not come."""
+    return row.verdict is Verdict.FAIL and row.expected.split(" ")[0] in methods
 
 
 def _key(row: Row) -> tuple[str, str, str, str]:
