@@ -5,7 +5,9 @@ import json
 import pytest
 
 from harness.judge.rules.discovery import all_rules, client_rules
+from harness.judge.verdict import Verdict
 from harness.play.client_duties.live import ClientJudge
+from tests.clients.duty_matrix import rows
 from tests.clients.wire_talk import Wire
 
 
@@ -71,6 +73,21 @@ def test_cleaning_up_after_the_client_excuses_no_open_question() -> None:
     (found,) = [one for one in cleaned_up(wire).verdicts() if one.verdict == "FAIL"]
     assert (found.rule, found.level) == ("duty.answers", "MUST")
     assert found.actual == "the client left after 1.5 s without one"
+
+
+@pytest.mark.parametrize(("item", "level"), [("item_1", "INFO"), ("item_2", "MUST")])
+def test_question_that_a_client_gets_again_after_it_came_back_is_only_recorded(
+    item: str, level: str
+) -> None:
+    wire = Wire().opens().speaks().asked()
+    wire.now = 1.5
+    wire.judge.close_connection("1")
+    wire.on("2").asks("thread/resume", threadId="thr_1").gets(thread={"id": "thr_1"})
+    wire.asked(7, itemId=item).decides("accept", 7).verdicts()
+    broken = [row for row in rows(wire.judge.trace) if row.verdict is Verdict.FAIL]
+    assert [(row.rule, str(row.level)) for row in broken] == [("duty.answers", level)]
+    again = "the client left after 1.5 s without one; connection 2 was asked too (#"
+    assert broken[0].actual.startswith(again) is (level == "INFO")
 
 
 def test_question_that_ended_before_the_client_left_is_excused() -> None:

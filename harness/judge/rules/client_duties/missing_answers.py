@@ -46,8 +46,10 @@ class Answers(Monitor):
     was open for less is recorded as INFO: the client may have left before it read it. A request
     ends without an answer when the server reports that it is resolved, that its turn has ended or
     that its thread is closed, and when the client opens a thread again; not by messages that the
-    server sends after the client left. An error is an answer too, and so is one without content
-    (duty.answer-form). Left open: requests whose id no answer can name.
+    server sends after the client left. INFO too if a stored trace has the request on another
+    connection, where a client that came back, or another one, can answer it. An error is an answer
+    too, and so is one without content (duty.answer-form). Left open: requests whose id no answer
+    can name.
     """
 
     def begin(self) -> None:
@@ -76,9 +78,14 @@ class Answers(Monitor):
                     f"the client left {seconds:.2g} s after the request, perhaps without reading it"
                 )
                 yield self._missing_answer(question, actual, Level.INFO)
-            else:
-                actual = f"the client left after {seconds:.2g} s without one"
+                continue
+            actual = f"the client left after {seconds:.2g} s without one"
+            other = self._same_request_elsewhere(question)
+            if other is None:
                 yield self._missing_answer(question, actual)
+            else:
+                actual += f"; connection {other.connection} was asked too (#{other.seq})"
+                yield self._missing_answer(question, actual, Level.INFO)
         self._has_left = True
         self._open.clear()
 
@@ -128,6 +135,20 @@ class Answers(Monitor):
         for question in (*self._left_early, *self._open.values()):
             yield self._missing_answer(question, "none came")
 
+    def _same_request_elsewhere(self, question: Frame) -> Frame | None:
+        """Return the request about the same item on another connection, None without one."""
+        subject = _item_of(question)
+        for frame in self.trace.frames:
+            if (
+                frame.from_target
+                and frame.kind is Kind.REQUEST
+                and frame.connection != question.connection
+                and frame.method == question.method
+                and _item_of(frame) == subject
+            ):
+                return frame
+        return None
+
     def _missing_answer(
         self, question: Frame, actual: str, level: Level | None = None
     ) -> Violation:
@@ -149,3 +170,12 @@ class Answers(Monitor):
     def _forget(self, keys: Iterable[Id]) -> None:
         for key in list(keys):
             del self._open[key]
+
+
+def _item_of(question: Frame) -> tuple[object, ...]:
+    """Return the names of the item that a request is about, or all its params without an item."""
+    params = obj(question.params)
+    item = text(params.get("itemId"))
+    if not item:
+        return (question.params,)
+    return (text(params.get("threadId")), text(params.get("turnId")), item)
