@@ -14,7 +14,7 @@ from harness.protocol.spec.members import Shape, all_shapes, shape_of
 from harness.protocol.spec.rows import EventRow, MethodRow, Requirement, Unspecified
 
 _ITEMS: Final = "item.json#/$defs/ThreadItem"
-# The codes that JSON-RPC 2.0 defines; the text of the protocol names none.
+# The error codes of JSON-RPC 2.0; the specification of the protocol names none.
 CODES: Final = {
     "-32700": "parse error: the line is not JSON",
     "-32600": "invalid request: the message is not a valid request; some servers use it for any "
@@ -34,7 +34,7 @@ _POINT_OF_CODES: Final = "rpc.error-response"
 
 @cache
 def names() -> frozenset[str]:
-    """Return every name that is explained, with the error codes that have a meaning."""
+    """Return every name that is explained; of error codes, only those with a meaning."""
     return frozenset({*_operations(), *_item_types(), *_shapes(), *CODES, *_points(), *_places()})
 
 

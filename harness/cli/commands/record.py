@@ -107,7 +107,7 @@ async def with_model(
     """Yield the command and its environment (None for ours), with a model proxy if requested.
 
     The server gets the proxy's address in the `MODEL_VARIABLES` and as `{model_url}` in its
-    command. Raises `UsageError` if the model's address is unknown.
+    command. Raises `UsageError` if the model's address is not a URL.
     """
     if not recording.model_url:
         yield list(command), None

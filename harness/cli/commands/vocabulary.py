@@ -60,7 +60,7 @@ _MAX_SCENARIOS_NAMED = 8
 
 def names() -> list[str]:
     """Return every name that is explained here."""
-    # Verdicts cannot be compared, so their values are listed.
+    # Verdicts have no truth value, which a caller may ask of a name, so their values are listed.
     verdicts = [verdict.value for verdict in VERDICTS]
     levels = [level.value for level in LEVELS]
     treatments = [str(treatment) for treatment in Treatment]

@@ -65,7 +65,7 @@ def _word(level: str, verdict: Verdict, known_reason: str) -> str:
 
 MISTAKE_STATUS = 2
 """The exit status if a line could not be executed."""
-# Executes the user's lines until the last; returns whether none of them was a mistake.
+# Function that executes the user's lines; it returns whether none of them was a mistake.
 Lines = Callable[[LiveServer, Actions], Awaitable[bool]]
 
 

@@ -194,7 +194,7 @@ async def _connect(address: str, bound: float) -> Connection:
 async def open_live_server(
     options: ConnectOptions, judging: Judging, display: Display, base: Path
 ) -> AsyncGenerator[LiveServer]:
-    """Yield a server, not started yet, with its model; end both at the end of the block."""
+    """Yield a server, not started yet, with its model; end both. `UsageError` for a taken port."""
     folder = RunFolder(base, "connect")
     models: ModelServer | UsageError | None = None
     try:

@@ -94,7 +94,7 @@ class Synthetic(pytest.TestReport):
 def _report(nodeid: str, outcome: Any, longrepr: Any) -> pytest.TestReport:
     return Synthetic(
         nodeid=nodeid,
-        # No domain: pytest would show the dots of an id as colons.
+        # An empty domain, since pytest would show the dots of an id in it as colons.
         location=(nodeid.split("::", 1)[0], 0, ""),
         keywords={},
         outcome=outcome,

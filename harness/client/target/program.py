@@ -21,7 +21,7 @@ _SUFFIX_INTERPRETERS = {
     ".ts": "npx tsx",
 }
 _HEAD_BYTES = 4096
-# The name of the program that an option's command starts.
+# Option -> words for the program that its command starts.
 _PROGRAM_NAMES = {
     "harness faulty --": "the server's program",
     "harness record --": "the program",

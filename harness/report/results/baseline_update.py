@@ -115,7 +115,7 @@ def entry_lines(entry: Deviation) -> list[str]:
 
 
 def _quote(text: str) -> str:
-    # A JSON string is a TOML string, but for this character.
+    # A JSON string is a TOML string, except that TOML requires this character to be escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

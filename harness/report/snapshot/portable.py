@@ -126,7 +126,7 @@ class _Portable(Normaliser):
     def __init__(self, trace: Trace, masker: Masker) -> None:
         super().__init__(trace)
         self._masker, self._texts = masker, Texts()
-        # A server's own files lie elsewhere on each machine: with ours, beside this package.
+        # A server's own files lie elsewhere on each machine; the reference server's are here.
         installed = str(Path(harness.__file__).resolve().parents[1])
         self._paths = [path for path in self._paths if path[0] != installed]
         self._paths.append((installed, "<installed>"))

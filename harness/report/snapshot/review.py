@@ -133,7 +133,7 @@ class Review:
 
 
 def topic(snapshot: WaitingSnapshot) -> frozenset[str]:
-    """Return the sentences about a snapshot's changes, without numbers, to find like changes."""
+    """Return the sentences about a snapshot's changes without numbers; alike changes are equal."""
     words = {_COUNTS.sub("", sentence) for sentence in describe_snapshot(snapshot)}
     return frozenset({str(snapshot.state), *({"new"} if snapshot.state is State.NEW else words)})
 
