@@ -42,11 +42,11 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server, agent exec
 test: $(STAMP) $(TYPESCRIPT) sandbox ## all tests, but of what the six targets from bugs to readings run a sample
 	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not wheel and not readings"
 
-lint: $(STAMP) ## format, lint, types, and the lines that each room may have
+lint: $(STAMP) ## the lines that each room may have, format, lint, types
+	@$(BIN)/python -m tools.weight --budget
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/pyright
-	@$(BIN)/python -m tools.weight --budget
 
 check: lint sandbox ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults tests/agreement tests/docs
