@@ -34,9 +34,11 @@ class {name}(Monitor):
         turn = self.conversation.turn_of(frame)
         return [Witness(turn.subject, (frame,))] if turn is not None else None
 '''
-ROW = """- {{id: {id}, document: {document}, line: {line},
+ROW = """# FILL IN: line, heading, basis, level, from; they are still those of {neighbour}.
+- {{id: {id}, document: {document}, line: {line},
    heading: {heading},
-   bound: server, basis: {basis}, level: {level}, {origin}rules: [{id}],
+   bound: server, basis: {basis}, level: {level},
+   {origin}rules: [{id}],
    statement: "FILL IN: the requirement in our own words."}}
 """
 FAULT = """    Fault(
@@ -101,6 +103,7 @@ def main(rule_id: str, neighbour: str) -> list[str]:
     drawn_from = requirement.drawn_from
     fields = {
         "id": rule_id,
+        "neighbour": requirement.id,
         "fault": rule_id.replace(".", "-"),
         "name": _class_name(rule_id, module),
         "level": rule.level.name,
