@@ -1,14 +1,15 @@
 """Proof of one rule: `python -m tools.prove ID` checks all parts that the rule needs.
 
 It runs the rule's cases, writes its faults' rows of fixtures/matrix.yaml and of occasions.yaml, its
-line of fixtures/golden_findings.txt and the generated docs, and prints missing parts. Review the
-written files; `make test` checks all rules together.
+line of fixtures/golden_findings.txt and the generated docs, and prints missing parts: also each
+good or legal conversation to which the rule objects, and a good trace in which it judges something.
+Review the written files; `make test` checks all rules together.
 """
 
 import inspect
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from harness.faults.base import Fault, all_faults
@@ -16,13 +17,15 @@ from harness.faults.mutation import Outcome, mutate
 from harness.judge.base import Monitor
 from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules
+from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.search.mutation.campaign import known_occasions
 from harness.trace.nearest import unknown_name
 from harness.trace.store import load
 from harness.trace.surface.registry import classify_of
 from tests.golden import findings
-from tests.golden.conversations import conversations
+from tests.golden.conversations import conversations, legal_name
+from tests.rules.edge import legal
 from tools import docs, matrix, occasions
 
 ROOT = Path(__file__).parents[1]
@@ -131,9 +134,43 @@ def _occasions(faults: list[Fault]) -> Iterator[str]:
 def _golden(rule: type[Monitor]) -> Iterator[str]:
     """Judge the tests' conversations by this rule alone; write its line of the golden findings."""
     found = findings.Findings()
+    hints = {legal_name(edge): edge.hints for edge in legal()}
+    judged_good = False
     for name, trace in conversations():
-        found.add(name, judge(load_book(), trace, [rule]))
+        rows = judge(load_book(), trace, [rule])
+        found.add(name, rows)
+        judged_good |= name.startswith("good/") and bool(rows)
+        for row in wrong_objections(name, rows, hints.get(name, frozenset())):
+            yield (
+                f"{MISSING}agreement with {name}: the rule objects at {row.level} to {row.subject} "
+                f"({row.actual}); see it: python -m tests.golden.conversations {name}"
+            )
+    if not judged_good:
+        yield (
+            f"{MISSING}a good trace in which the rule judges something: extend one in "
+            "tests/rules/good_*.py, then python -m tests.rules.good_traces"
+        )
     yield f"golden: {findings.replace_rule(rule.id, found)}"
+
+
+def wrong_objections(name: str, rows: Iterable[Row], hints: Collection[str]) -> list[Row]:
+    """Return the objections to a conversation that is correct.
+
+    Nothing may object to a good one; to a legal one, and to a server that chose otherwise at an
+    open point, rules may object at INFO, and those in `hints` at SHOULD.
+    """
+    objections = [row for row in rows if row.verdict is not Verdict.PASS]
+    if name.startswith("good/"):
+        return objections
+    if not name.startswith(("legal/", "open/")):
+        return []
+    return [
+        row
+        for row in objections
+        if row.verdict is Verdict.ERROR
+        or row.level is Level.MUST
+        or (row.level is Level.SHOULD and row.rule not in hints)
+    ]
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from harness.trace.store import lines
 from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.rules.case import all_cases
-from tests.rules.edge import illegal, legal
+from tests.rules.edge import Legal, illegal, legal
 from tests.rules.good_traces import GOOD
 from tests.rules.open_point import otherwise
 
@@ -32,7 +32,7 @@ def conversations() -> Iterator[tuple[str, Trace]]:
     for name, build in GOOD.items():
         yield f"good/{name}", build()
     for edge in legal():
-        yield f"legal/{_word(edge.rule)}:{_word(edge.name)}", edge.trace()
+        yield legal_name(edge), edge.trace()
     for edge in illegal():
         yield f"illegal/{_word(edge.rule)}:{_word(edge.name)}", edge.trace()
     for choice in otherwise():
@@ -50,6 +50,11 @@ def conversations() -> Iterator[tuple[str, Trace]]:
                 path, load_book().paths_of, candidates=(renames,), classify_of=classify_of
             )
             yield f"{folder}/{path.stem}", trace
+
+
+def legal_name(edge: Legal) -> str:
+    """Return the name of a legal conversation."""
+    return f"legal/{_word(edge.rule)}:{_word(edge.name)}"
 
 
 def printed(name: str) -> str:

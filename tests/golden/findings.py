@@ -25,14 +25,18 @@ STORED = ROOT / "fixtures" / "golden_findings.txt"
 KEPT = ROOT / ".harness" / "golden"
 HEADER = """\
 # Written by `python -m tests.golden.findings`, to be reviewed with the rows that it prints: what
-# all rules find in all small conversations of the tests. Of a rule: how many rows pass and how many
-# object, a digest of the rows, and one of the words of those that object. Of a conversation: the
-# rules that object, each with a digest of its rows.
+# all rules find in all small conversations of the tests. Of a rule: the numbers of rows that pass
+# and of objections, a digest of the rows, and one of the words of the objections. Of a
+# conversation: the rules that object, each with a digest of its rows.
 """
 MAX_ROWS_SHOWN = 12
 """Rows shown of one rule that changed."""
 MAX_WORDS_SHOWN = 4
 MAX_RULES_SHOWN = 10
+NO_EARLIER_ROWS = """\
+no earlier rows to compare with, so the changed rows cannot be shown. To see them, interrupt this
+before it writes (Ctrl-C), set your change aside (git stash), run `pytest tests/golden`, take your
+change back (git stash pop), and run this again"""
 
 Line = tuple[str, str]
 """A row without its words, and the words: what was expected and what came, empty if it passes."""
@@ -66,9 +70,9 @@ class Findings:
         for rule, found in sorted(self.rows.items()):
             rows = [(name, *line) for name, lines in found.items() for line in lines]
             words = [f"{name} {said}" for name, _, said in rows if said]
-            counts = f"{len(rows) - len(words)} pass, {len(words)} object"
+            counts = f"{len(rows) - len(words)} pass, {len(words)} objections"
             lines = digest(f"{name} {line}" for name, line, _ in rows)
-            yield f"{rule}: {counts}; rows {lines}, words {digest(words)}"
+            yield f"{rule}: {counts}; digests: rows {lines}, words {digest(words)}"
 
     def _objections(self) -> Iterator[str]:
         for name, rules in sorted(self.objections.items()):
@@ -196,15 +200,19 @@ def _entries(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
 
 
-def write() -> str:
-    """Write the file; return what changed since it was written last."""
-    findings, before = found_in(conversations()), kept_rows() if STORED.exists() else None
+def write() -> Iterator[str]:
+    """Write the file; yield what changed since it was written last."""
+    before = kept_rows() if STORED.exists() else None
+    if before is None:
+        yield NO_EARLIER_ROWS
+    findings = found_in(conversations())
     STORED.write_text(findings.text(), "utf-8")
     keep(findings)
-    if before is None:
-        return "written; the rows before are not kept here, where no test of theirs has passed"
-    return "\n".join(story(before, findings.rows)) or "written; the rows are the same"
+    changes = list(story(before, findings.rows)) if before is not None else []
+    yield "\n".join(changes) or f"written{'' if before is None else '; the rows are the same'}"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{write()}\n")
+    for line in write():
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()

@@ -79,6 +79,18 @@ def test_the_rows_of_a_rule_are_restored_and_no_others(checkout: Path) -> None:
     assert "(matrix changed)" in said
 
 
+def test_a_rule_that_objects_to_correct_conversations_is_not_proved(checkout: Path) -> None:
+    path = checkout / "harness/judge/rules/turns/announcements.py"
+    condition = "if TURN.next_states(turn_state(turn, before=frame)):"
+    text = path.read_text("utf-8")
+    assert text.count(condition) == 1
+    path.write_text(text.replace(condition, "if not turn:"), "utf-8")
+    status, said = run(checkout, "-m", "tools.prove", NEIGHBOUR)
+    assert status == 1
+    assert "missing: agreement with good/plain-turn: the rule objects at MUST to turn " in said
+    assert "missing: agreement with legal/" in said
+
+
 def test_a_new_rule_has_four_parts_to_fill_in_until_which_it_is_not_proved(checkout: Path) -> None:
     status, said = run(checkout, "-m", "tools.scaffold", NEW, NEIGHBOUR)
     assert status == 0, said
@@ -89,6 +101,7 @@ def test_a_new_rule_has_four_parts_to_fill_in_until_which_it_is_not_proved(check
         "harness/faults/tables",
         "tests/rules",
     }
+    assert "FILL IN: line, heading, basis, level, from; they are still those of" in said
     status, said = run(checkout, "-m", "tools.prove", NEW)
     assert status == 1, said
     assert "missing: a case that is judged as written:" in said
