@@ -1,8 +1,7 @@
-"""Commands that the runner of GitHub Actions reads from the output of a step.
+"""Parser of the commands that the GitHub Actions runner finds in the output of a step.
 
-This follows the runner's behaviour: a line is a command if it begins with `::` after blanks, or
-has `##[` anywhere, and names a command that the runner knows. After `::stop-commands::TOKEN` only
-`::TOKEN::` is a command.
+As for the runner, a line is a command if it begins with `::` after blanks, or has `##[` anywhere,
+and names a known command. After `::stop-commands::TOKEN` only `::TOKEN::` is a command.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _V1 = re.compile(r"##\[([^\s\]]+)(?: ([^\]]*))?\](.*)", re.S)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command that the runner obeys."""
+    """One command to the runner."""
 
     name: str
     data: str
@@ -30,7 +29,7 @@ class Command:
 
 
 def commands(lines: Iterable[str]) -> list[Command]:
-    """The commands in what a step printed, but those that stop and resume the reading."""
+    """Return the commands in the output of a step, without `stop-commands` and its TOKEN."""
     found: list[Command] = []
     token = ""
     for line in lines:

@@ -1,4 +1,4 @@
-"""Scenarios with one mistake each, in one file, where a line `=== NAME` begins each of them.
+"""Scenarios with one mistake each, stored in one file, in which a line `=== NAME` begins each.
 
 `python -m tests.bad_scenarios NAME` prints one.
 """
@@ -22,7 +22,7 @@ def bad_scenarios() -> dict[str, str]:
 
 
 def write_bad(folder: Path, *names: str) -> list[Path]:
-    """Write files of these names, or all, into a folder; return their paths."""
+    """Write the named scenarios, or all, into a folder; return the sorted paths."""
     paths = [folder / name for name in names or bad_scenarios()]
     for path in paths:
         path.write_text(bad_scenarios()[path.name], "utf-8")

@@ -1,7 +1,7 @@
-"""Commands that tests run to their end, as a user does, and what they printed.
+"""Running commands to their end, as a user does, and their output.
 
-`harness …` and pytest run in a fork of a process that has imported them (warm), since to import
-them takes longer than most of what tests ask.
+`harness …` and pytest run in a fork of a process that has imported them (tests/warm.py), since the
+import takes longer than most test runs.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Literal
 ROOT = Path(__file__).parents[1]
 COMMANDS = Path(sys.executable).parent
 MARK = "HARNESS_TEST_MARK"
-"""Everything that a test starts carries this variable, so that what stays behind can be found."""
+"""Environment variable that marks all processes of a test, so that leftovers can be found."""
 ENVIRONMENT = dict(os.environ)
-"""Environment before any test changes it."""
+"""The environment before any test changes it."""
 BOUND = 120.0
-"""Seconds for a command, on a machine under load."""
+"""Maximum seconds of a command, on a machine under load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The exit status of a command, and what it printed; `out` has both streams if `together`."""
+    """The exit status and output of a command; `out` has both streams if run with `together`."""
 
     status: int
     out: str
@@ -47,7 +47,7 @@ def run(
     env: Mapping[str, str] | None = None,
     together: bool = False,
 ) -> Said:
-    """Run a command to its end, with nothing on its standard input."""
+    """Run a command to its end, with an empty standard input."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -72,12 +72,11 @@ def run_warm(
 ) -> Said:
     """Run `harness WORDS` or `python -m pytest WORDS` to its end.
 
-    `given` comes to it from a pipe, which holds all of it before the command begins.
+    `given` is its standard input: a pipe that is filled before the command begins.
 
-    It is the same command in a process of its own, but one that was forked and not started anew.
-    What Python asks of its environment as it starts is not asked again: with other settings of
-    Python it is started. pytest must be told not to rewrite assertions, as what it would rewrite
-    is imported.
+    The command runs in a process of its own, which is forked instead of started. Python reads its
+    environment variables only at a start, so if `env` has others of them, it is started. pytest
+    needs the option against rewriting assertions, as its modules are already imported.
     """
     assert program == "harness" or "--assert=plain" in words
     env = dict(os.environ if env is None else env)
@@ -101,7 +100,7 @@ def run_warm(
 
 @contextlib.contextmanager
 def _piped(given: str) -> Generator[int]:
-    """Give the reading end of a pipe that holds this text alone; without text, an empty file."""
+    """Yield the reading end of a pipe that contains this text; without text, an empty file."""
     if not given:
         with open(os.devnull, "rb") as nothing:
             yield nothing.fileno()
@@ -117,7 +116,7 @@ def _piped(given: str) -> Generator[int]:
 
 
 def _of_python(env: Mapping[str, str]) -> dict[str, str]:
-    """PYTHONIOENCODING aside: what is printed is UTF-8."""
+    """Return Python's variables, except PYTHONIOENCODING: output is always UTF-8."""
     return {
         name: value
         for name, value in env.items()
@@ -126,14 +125,14 @@ def _of_python(env: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Warm:
-    """A process that has imported the harness, and forks for each command."""
+    """A process of tests/warm.py, which has imported the harness and forks for each command."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(ROOT / "tests" / "warm.py"), str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            # Nothing is of the test that needs it first, which it outlives.
+            # It outlives the test that starts it, so it takes nothing from that test.
             cwd=ROOT,
             env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
@@ -145,7 +144,7 @@ class _Warm:
     def run(
         self, words: list[str], *, cwd: Path, env: dict[str, str], streams: tuple[int, int, int]
     ) -> int:
-        """The exit status of a command, whose standard streams are these descriptors."""
+        """Run a command with these descriptors as its standard streams; return its exit status."""
         asked = json.dumps({"words": words, "cwd": str(cwd), "env": env}).encode() + b"\n"
         self._socket.settimeout(None)
         sent = socket.send_fds(self._socket, [asked], list(streams))
@@ -162,7 +161,7 @@ class _Warm:
         return status
 
     def close(self) -> None:
-        """It ends when it is asked nothing more."""
+        """Close the connection, which ends the process, and wait for it."""
         self._answers.close()
         self._socket.close()
         self._process.wait()

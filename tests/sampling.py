@@ -1,4 +1,4 @@
-"""Of many cases a few stay in `make test`; the others have a mark, whose target runs them."""
+"""Sampling of test cases: some run in `make test`, the others only under a mark's make target."""
 
 from collections.abc import Iterable
 from typing import Any

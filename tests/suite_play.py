@@ -1,8 +1,8 @@
 """One play of the whole suite on the reference server, shared by all tests that judge its traces.
 
-`make demo` keeps its play here. A test that finds no play of this very code on this machine plays
-the suite itself; the other workers of the test run wait for it. So the suite is played once, and
-no test judges traces that other code has made. A play that is not GREEN serves one test run only.
+`make demo` stores its play here. A test that finds no play of exactly this code on this machine
+plays the suite itself, while other test workers wait. So the suite is played once, and no test
+judges traces of other code. A play that is not GREEN is used by one test run only.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ TEST_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
 DEMO_REPORT = ROOT / ".harness" / "reports" / "reference.json"
 CODE = ("harness", "reference_server", "scenarios", "sdk/python/agent_sdk", "fixtures/sdk_drivers")
 PLAY_BOUND = 600
-"""Seconds for the whole suite, on a machine under load; also for a test that may wait for it."""
+"""Maximum seconds of the whole suite, on a machine under load, and of a test that waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuitePlay:
-    """A play that is kept in `folder`: its report and the trace of each scenario."""
+    """A play stored in `folder`: its report and the trace of each scenario."""
 
     folder: Path
 
@@ -51,19 +51,19 @@ class SuitePlay:
         return _results(self.folder)[name]
 
     def trace(self, name: str) -> Path:
-        """Return the file that holds the trace of one scenario."""
+        """Return the path of the trace of one scenario."""
         return self.folder / "traces" / f"{name}.jsonl"
 
 
 @cache
 def suite_play() -> SuitePlay:
-    """Return the play of the suite by this code; play it first if none is kept."""
+    """Return the play of the suite by this code; play it first if none is stored."""
     KEPT.mkdir(parents=True, exist_ok=True)
     with (KEPT / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder = KEPT / code_state()
         if not is_usable(folder):
-            # It takes too long for every test to try again.
+            # Only one test tries: a play takes too long.
             assert not has_failed(), "the suite could not be played, as an earlier test says"
             FAILED.write_text(TEST_RUN)
             _play(folder)
@@ -72,12 +72,12 @@ def suite_play() -> SuitePlay:
 
 
 def has_failed() -> bool:
-    """Return whether this test run has tried to play the suite, and could not."""
+    """Return whether this test run has tried to play the suite and failed."""
     return FAILED.exists() and FAILED.read_text() == TEST_RUN
 
 
 def is_usable(folder: Path) -> bool:
-    """Return whether a play is kept, and is GREEN or of this test run."""
+    """Return whether a play is stored there that is GREEN or of this test run."""
     played_by = folder / "played-by"
     return played_by.exists() and (
         played_by.read_text() == TEST_RUN or not read_report(folder / "report.json").red
@@ -85,7 +85,7 @@ def is_usable(folder: Path) -> bool:
 
 
 def code_state() -> str:
-    """Return a digest of all that decides what a play looks like: code, packages, machine."""
+    """Return a digest of all that affects a play: code, packages, machine."""
     digest = hashlib.sha256(repr(lacks_of(load_profile("reference"))).encode())
     digest.update(sys.version.encode())
     for name in sorted(f"{one.name} {one.version}" for one in distributions()):
@@ -104,7 +104,7 @@ def _files() -> Iterator[Path]:
 
 
 def _play(folder: Path) -> None:
-    """Play as `make demo` does, with a report and traces of its own."""
+    """Play the suite as `make demo` does and store the play in `folder`."""
     here = KEPT / "play"
     shutil.rmtree(here, ignore_errors=True)
     here.mkdir()
@@ -129,7 +129,7 @@ def _play(folder: Path) -> None:
 
 
 def _keep(report: Path, folder: Path) -> None:
-    """Keep a report and its traces in `folder`; forget all other plays but the last."""
+    """Store a report and its traces in `folder`; delete all older plays but the latest."""
     place = KEPT / "new"
     shutil.rmtree(place, ignore_errors=True)
     for one in read_report(report).scenarios:
@@ -139,7 +139,7 @@ def _keep(report: Path, folder: Path) -> None:
             shutil.copyfile(ROOT / one.trace, trace)
     shutil.copyfile(report, place / "report.json")
     (place / "played-by").write_text(TEST_RUN)
-    # The one before this stays: `make bare` plays without bubblewrap, and so in another state.
+    # Keep the latest other one: `make bare` plays without bubblewrap, which is another state.
     plays = sorted(KEPT.glob("?" * len(folder.name)), key=lambda play: play.stat().st_mtime)
     for old in {folder, *plays[:-1]}:
         shutil.rmtree(old, ignore_errors=True)
@@ -157,7 +157,7 @@ def _results(folder: Path) -> dict[str, ScenarioResult]:
 
 
 def main(step: str) -> None:
-    """Note the code before `make demo` (`begin`); keep its run if the code is the same (`keep`)."""
+    """Record the code's state before `make demo` (`begin`); store its run if unchanged (`keep`)."""
     KEPT.mkdir(parents=True, exist_ok=True)
     if step == "begin":
         BEGUN.write_text(code_state())

@@ -1,12 +1,11 @@
-"""A process that has imported the harness, and becomes `harness …` or pytest in a fork each time it
-is asked.
+"""A process that has imported the harness, and forks a `harness …` or pytest for each request.
 
-Started by tests.processes. It is asked in lines of JSON, the descriptors of output and errors with
-them, and answers with the process id and, in the end, the exit status and how many workers are left
-behind. What a fork must have as a process that was started has it: arguments, folder, environment,
-streams, signals. `harness run` becomes another program (`os.execve`); that is imported already too.
-The workers of a run (`-n 2`) are forks as well, of this process, which has no threads: the run asks
-for them over a socket of its own. It is not their parent, which a test of workers that die needs.
+tests.processes starts it. A request is a line of JSON with the descriptors of the standard streams;
+the answer is the process id and, at the end, the exit status and the number of leftover workers. A
+fork has the arguments, working directory, environment, streams and signals of a started process.
+`harness run` replaces itself by another program (`os.execve`), which is imported already too. The
+workers of a run (`-n 2`) are forks of this process as well, which has no threads: the run requests
+them over a socket of its own. So the run is not their parent; tests of dying workers rely on that.
 """
 
 import gc
@@ -56,7 +55,7 @@ RUN = "harness.cli.suite"
 
 
 class Becomes(BaseException):
-    """This process is to be another program."""
+    """The fork must run another program instead."""
 
     def __init__(self, words: list[str], env: Mapping[str, str]) -> None:
         super().__init__()
@@ -65,7 +64,7 @@ class Becomes(BaseException):
 
 
 def execve(program: str, words: list[str], env: Mapping[str, str]) -> NoReturn:
-    """Stand in for `os.execve`: only the command of `harness run` runs in a fork."""
+    """Replace `os.execve`: the program of `harness run` goes on in this process, others do not."""
     start = [sys.executable, "-P", "-m", RUN]
     if [program, *words[1 : len(start)]] != start:
         _really(program, words, env)
@@ -76,7 +75,7 @@ _really = os.execve
 
 
 def of_the_harness() -> Iterator[str]:
-    """Yield the names of all modules of the harness."""
+    """Yield the names of the harness's modules to import."""
     for module in pkgutil.walk_packages(harness.__path__, "harness."):
         if not module.name.startswith(NOT_IMPORTED):
             yield module.name

@@ -1,9 +1,9 @@
-"""Documents that show a difference: taken by one side only, or not written as they were read.
+"""Comparison of book and models by documents that only one of them accepts.
 
-From what both sides say, documents are made that have every member, variant and listed value; then
-each place in them is changed in every way that could matter, and the book and the model are asked.
-This does not trust what was read from the schemas (facts): where that reading is blind, a document
-still tells.
+Documents with every member, variant and listed value are generated from the facts of both sides,
+then each place in them is changed in many ways, and both sides validate the result. A document that
+a model does not write as it was read is a difference too. So this also finds differences that the
+comparison of facts does not see.
 """
 
 import json
@@ -38,7 +38,7 @@ class Spot(NamedTuple):
 
 
 def disagreements(schemas: SchemaBook, reference: str, model: type[BaseModel]) -> dict[str, str]:
-    """Return the differences by label (`PLACE: only the book takes it`), each with one document."""
+    """Return the differences by label (`PLACE: only the book takes it`), each with a document."""
     book, wire = book_facts(schemas, reference), wire_facts(model)
     found: dict[str, str] = {}
     for place, document, known in _documents(book, wire):
@@ -55,7 +55,7 @@ def disagreements(schemas: SchemaBook, reference: str, model: type[BaseModel]) -
 
 
 def _documents(book: Facts, wire: Facts) -> Iterator[tuple[str, Any, bool]]:
-    """Documents, each with the place that was changed, and whether both know all of it."""
+    """Yield the changed place, the document, and whether both sides know all its members."""
     seen: set[str] = set()
     for document in examples(book, "", wire):
         yield "", document, True
@@ -86,7 +86,7 @@ def _changes(
 
 
 def _missing(facts: Facts, place: str, value: dict[str, Any]) -> dict[str, str]:
-    """The members that these facts know at a place and an object there has not."""
+    """Return the members (name -> place) that an object at a place could have and lacks."""
     return {
         name: member
         for inner in _inner(facts, place, value)
@@ -96,9 +96,9 @@ def _missing(facts: Facts, place: str, value: dict[str, Any]) -> dict[str, str]:
 
 
 def examples(facts: Facts, place: str, other: Facts) -> list[Any]:
-    """Values for a place that together have all its members, variants and types but null.
+    """Return values for a place that together have all its members, variants and types but null.
 
-    Where only the other side lists values, they are taken from there.
+    Listed values come from `other` if only that side lists any.
     """
     fact = facts.places.get(place)
     if fact is None:
@@ -127,7 +127,7 @@ def examples(facts: Facts, place: str, other: Facts) -> list[Any]:
 def _objects(
     facts: Facts, places: list[str], fixed: dict[str, list[Any]], other: Facts
 ) -> list[dict[str, Any]]:
-    """Objects with all members; as many as the member with the most examples needs."""
+    """Return objects with all members, enough of them to have every example of each member."""
     choices = {
         name: examples(facts, member, other)
         for place in places
@@ -141,7 +141,7 @@ def _objects(
 
 
 def _members(facts: Facts, place: str) -> dict[str, str]:
-    """The members of the object at a place: names and places."""
+    """Return the members of the object at a place: name -> place."""
     rest = ((one.removeprefix(place), one) for one in facts.places if one.startswith(place))
     return {match[1]: one for tail, one in rest if (match := _NAME.fullmatch(tail))}
 

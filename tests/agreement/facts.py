@@ -1,7 +1,7 @@
-"""Facts of a schema about each place in a message, in a form that two schemas share.
+"""Facts of a schema about each place in a message, in the same form for book and models.
 
-A place is written like `turn.items[].<agentMessage>.text`: `[]` is any element, `<x>` the members
-that an object has when its `type` is x.
+A place is written as `turn.items[].<agentMessage>.text`: `[]` is any element, `<x>` stands for the
+members of an object with the `type` x.
 """
 
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ ANY = frozenset({"any"})
 
 @dataclass
 class Fact:
-    """Facts of one place: the JSON types, the values if they are listed, whether it is required.
+    """Facts of one place: JSON types, listed values if any, pattern, whether it is required.
 
-    `label` is the place told from the nearest type that the book names, such as `Turn.items`.
-    `integer` is a kind of `number`: a model that takes whole ones only says something else.
+    `label` is the place relative to the nearest type that the book names, such as `Turn.items`.
+    The type `integer` differs from `number`: it means that only whole numbers are valid.
     """
 
     label: str
@@ -26,9 +26,9 @@ class Fact:
 
 @dataclass
 class Facts:
-    """All places of one message; `variants` has the places whose members depend on `type`.
+    """All places of one message; `variants` maps places whose members depend on `type` to types.
 
-    `conditions` has what depends on another member, which no model here says.
+    `conditions` are the book's rules that depend on another member; no model has such rules.
     """
 
     places: dict[str, Fact] = field(default_factory=dict[str, Fact])
@@ -36,13 +36,13 @@ class Facts:
     conditions: set[str] = field(default_factory=set[str])
 
     def note(self, place: str, label: str, required: bool) -> Fact:
-        """The fact of a place, made when first seen; a place is required if any schema says so."""
+        """Return the fact of a place, adding it if new; required if any call says so."""
         fact = self.places.setdefault(place, Fact(label, required))
         fact.required = fact.required or required
         return fact
 
     def variant(self, place: str, value: str) -> str:
-        """The place of the members that belong to one value of `type`."""
+        """Add a value of `type` at a place; return the place of the members that belong to it."""
         self.variants.setdefault(place, set()).add(value)
         return f"{place}.<{value}>"
 

@@ -1,4 +1,4 @@
-"""The messages that both sides have, and the differences over them."""
+"""The messages that book and models both describe, and their differences."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -17,7 +17,7 @@ BOOK = load_book()
 
 
 class Pair(NamedTuple):
-    """One message: how the book names its schema, and the model of the wire."""
+    """Params or result of one method: the book's schema reference and the wire model."""
 
     method: str
     reference: str
@@ -25,7 +25,7 @@ class Pair(NamedTuple):
 
 
 def pairs(methods: Iterable[MethodSpec] = METHODS) -> Iterator[Pair]:
-    """The params and results that the text shows; the others may be any object."""
+    """Yield the params and results that the specification shows; others may be any object."""
     for spec in methods:
         row = BOOK.method(spec.method) or BOOK.event(spec.method)
         if row is None:
@@ -39,7 +39,7 @@ def pairs(methods: Iterable[MethodSpec] = METHODS) -> Iterator[Pair]:
 def stated_differences(
     schemas: SchemaBook = BOOK.schemas, messages: Iterable[Pair] | None = None
 ) -> set[str]:
-    """The places of which the two say something else."""
+    """Return the differences between the facts of both sides, one line each."""
     found: set[str] = set()
     for pair in pairs() if messages is None else messages:
         found |= differences(book_facts(schemas, pair.reference), wire_facts(pair.model))
@@ -49,7 +49,7 @@ def stated_differences(
 def document_differences(
     schemas: SchemaBook = BOOK.schemas, messages: Iterable[Pair] | None = None
 ) -> dict[str, str]:
-    """The places where a document shows a difference, each with what was seen."""
+    """Return the differences that documents show, by label, each with a document."""
     found: dict[str, str] = {}
     for pair in pairs() if messages is None else messages:
         found |= disagreements(schemas, pair.reference, pair.model)

@@ -1,4 +1,4 @@
-"""One difference of every kind, planted in the book."""
+"""One planted difference of every kind in the book."""
 
 from agreement.plants import Plant
 

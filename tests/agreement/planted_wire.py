@@ -1,4 +1,4 @@
-"""One difference of every kind, planted in the models."""
+"""One planted difference of every kind in the models."""
 
 from agreement.plants import Plant
 

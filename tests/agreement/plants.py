@@ -1,4 +1,4 @@
-"""Differences planted on either side, in copies, by replacing a text of the source."""
+"""Planted differences between book and models: text replacements in copies of their sources."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Plant:
-    """One text replaced in one file, and what the comparison of one method's messages then says."""
+    """One text replacement in a file; `found` is the expected comparison of `method`'s messages."""
 
     kind: str
     file: str
@@ -31,7 +31,7 @@ class Plant:
     method: str
     found: tuple[str, ...]
     shown: bool = True
-    """True if documents show it too; they cannot show a member that may be anything or nothing."""
+    """Whether documents show it too; they cannot for an optional member of any type."""
 
 
 def _replaced(text: str, old: str, new: str) -> str:
@@ -41,7 +41,7 @@ def _replaced(text: str, old: str, new: str) -> str:
 
 
 def plant_in_book(file: str, old: str, new: str) -> SchemaBook:
-    """The schemas of the book, with one text replaced in one file."""
+    """Return the book's schemas with one text replaced. LookupError unless it occurs once."""
     texts = {name: (SCHEMAS / name).read_text("utf-8") for name in FILES}
     texts[file] = _replaced(texts[file], old, new)
     return SchemaBook({name: json.loads(text) for name, text in texts.items()})

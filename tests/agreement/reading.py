@@ -1,4 +1,4 @@
-"""Facts, read from a schema of the judge's book and from a wire model."""
+"""Extraction of facts from a schema of the judge's book and from a wire model."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def _types(node: dict[str, Any]) -> frozenset[str]:
 
 
 def book_facts(book: SchemaBook, reference: str) -> Facts:
-    """The facts of the message that a reference of the book describes."""
+    """Return the facts of the message that a schema reference of the book describes."""
     facts = Facts()
     _book(book, {"$ref": reference}, "", facts, "", True)
     return facts
@@ -64,14 +64,17 @@ def _book_members(
 
 
 def _tags(node: dict[str, Any]) -> list[str]:
-    """The values of `type` on which the members of an object depend; none for most objects."""
+    """Return the values of `type` on which an object's members depend; [] for most objects."""
     if "allOf" not in node or "type" not in node.get("properties", {}):
         return []
     return node["properties"]["type"].get("enum", [])
 
 
 def _branches(rule: dict[str, Any], facts: Facts, place: str, tags: list[str]) -> list[str]:
-    """Return the places to which the `then` of a rule applies: this one, or that of some types."""
+    """Return the places to which the `then` of a rule applies: this one, or those of types.
+
+    A condition on another member is added to `facts.conditions`; [] then.
+    """
     condition = rule["if"]
     if "type" in condition:
         return [place]
@@ -88,7 +91,7 @@ def _branches(rule: dict[str, Any], facts: Facts, place: str, tags: list[str]) -
 
 
 def wire_facts(model: type[BaseModel]) -> Facts:
-    """The facts of the message that a wire model describes, as it reads it."""
+    """Return the facts of the message that a wire model validates."""
     schema = model.model_json_schema(by_alias=True, mode="validation")
     facts = Facts()
     _wire(schema, schema.get("$defs", {}), facts, "", True)
@@ -132,7 +135,7 @@ def _any_of(
     place: str,
     required: bool,
 ) -> None:
-    """A place with several forms: where one of them takes anything, the others say nothing."""
+    """Add the facts of a place with alternatives; if one allows anything, the place does."""
     fact = facts.note(place, place, required)
     if any(not choice.keys() & _SAYS for choice in choices):
         return  # anything at all
@@ -154,7 +157,7 @@ def _is_object(node: dict[str, Any], defs: dict[str, Any]) -> bool:
 
 
 def _lift(facts: Facts, place: str, tags: list[str]) -> None:
-    """Members that every variant has belong to the object itself, as the book writes them."""
+    """Move the members that every variant has to the object itself, where the book has them."""
 
     def members(tag: str) -> dict[str, Fact]:
         prefix = f"{place}.<{tag}>."

@@ -1,7 +1,7 @@
-"""Accepted differences between book and models, each with the reason from the book.
+"""Accepted differences between book and models, each with a reason.
 
-A difference that is not listed fails, and so does a listed one that is gone. The book was made from
-the text alone, so an entry says why the models do not follow it to the letter.
+Both a difference that is not listed and a listed one that is gone fail a test. The book follows the
+specification to the letter, so a reason says why the models do not.
 """
 
 EXPLAINED = {
@@ -38,7 +38,7 @@ EXPLAINED = {
     "WebSearchAction.pattern: only in the wire": "?item.web-search-payloads",
     "WebSearchAction.url: only in the wire": "?item.web-search-payloads",
 }
-"""Reasons for differences between the facts, by place."""
+"""Difference between the facts -> reason."""
 
 DOCUMENTS = {
     "CommandApprovalResult.decision: only the wire takes it": "?approval.amendment-content",

@@ -1,4 +1,4 @@
-"""The project's own source, parsed: what the tests of this folder ask about."""
+"""The project's own source files, modules and imports."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ OURS = ("harness", "reference_server")
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One imported module as it is written; `lazy` inside a function or under TYPE_CHECKING."""
+    """One import of a module; `lazy` if inside a function or under TYPE_CHECKING."""
 
     importer: str
     imported: str
@@ -21,35 +21,35 @@ class Import:
 
 
 def python_files(*folders: str) -> list[Path]:
-    """Every Python file below the folders of the project, sorted."""
+    """Return the Python files in folders of the project, sorted."""
     return sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
 
 
 def relative(path: Path) -> str:
-    """A path as it is written in messages."""
+    """Return a path relative to the project's root."""
     return path.relative_to(ROOT).as_posix()
 
 
 def module_name(path: Path) -> str:
-    """`harness/judge/base.py` -> `harness.judge.base`; a package's own file is the package."""
+    """Return the module of a file: `harness.judge.base`; for an `__init__.py` the package."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a file."""
+    """Return the syntax tree of a file."""
     return ast.parse(path.read_text("utf-8"), str(path))
 
 
 @cache
 def modules() -> frozenset[str]:
-    """The names of our own modules and packages."""
+    """Return the names of our own modules and packages."""
     return frozenset(module_name(path) for path in python_files(*OURS))
 
 
 @cache
 def imports(*folders: str) -> tuple[Import, ...]:
-    """Every import in the folders, those inside functions too.
+    """Return every import in the folders, including those inside functions.
 
     `from harness.judge.rules import judge` imports the module `harness.judge.judge`.
     """
@@ -95,7 +95,7 @@ def _callee(node: ast.Call) -> str:
 
 
 def _lazy_lines(tree: ast.Module) -> set[int]:
-    """Lines that do not run when the module is imported."""
+    """Return the lines that do not run when the module is imported."""
     lines: set[int] = set()
     for node in ast.walk(tree):
         function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -110,14 +110,14 @@ def package_of(module: str) -> str:
 
 
 def within(module: str, *packages: str) -> bool:
-    """Return True if a module is one of the packages or lies inside one."""
+    """Return whether a module is one of the packages or inside one."""
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
 def reached_from(start: str, *, but: tuple[str, ...] = ()) -> set[str]:
-    """Every module of ours that importing `start` imports, and what those import, lazily too.
+    """Return our modules that `start` imports, directly or not, including lazy imports.
 
-    The modules in `but` are not entered.
+    Modules in `but` are left out, with the imports that only they make.
     """
     reached, waiting = set[str](), [start]
     while waiting:

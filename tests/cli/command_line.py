@@ -1,4 +1,4 @@
-"""Runner for the installed commands, in a dumb terminal of 100 columns, as a user has it."""
+"""Runner of the installed commands with plain output of 100 columns."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ PLAIN = {
 
 
 def call(*words: str, cwd: Path = ROOT) -> Said:
-    """Run `harness …` or `agent …` to its end; what it printed, without blanks at the ends."""
+    """Run `harness …` or `agent …` to its end; return status and output without trailing blanks."""
     env = {**os.environ, **PLAIN}
     if words[0] == "harness":
         said = run_warm("harness", *words[1:], cwd=cwd, env=env)
@@ -30,7 +30,7 @@ def call(*words: str, cwd: Path = ROOT) -> Said:
 
 
 def pasted(line: str, folder: Path) -> Said:
-    """Run a line as a user pastes it: by a shell."""
+    """Run a line in a shell, as a user pastes it; return status and output."""
     return run(["/bin/sh", "-c", line], cwd=folder, env={**os.environ, **PLAIN})
 
 
@@ -39,8 +39,8 @@ def _trimmed(text: str) -> str:
 
 
 class PrintedText(AmberSnapshotExtension):
-    """Snapshots of printed text, unchanged, in one file per test module."""
+    """Snapshot extension that stores text unchanged, in one file per test module."""
 
     def serialize(self, data: SerializableData, **kwargs: Any) -> str:
-        """Return the text."""
+        """Return the text unchanged."""
         return str(data)

@@ -1,4 +1,4 @@
-"""Runner for a command in a terminal: its screen, and keys."""
+"""Runner of a command in a pseudo-terminal, with its output and key presses."""
 
 import contextlib
 import fcntl
@@ -17,7 +17,7 @@ from tests.processes import BOUND, COMMANDS
 
 
 class Terminal:
-    """A terminal in which a command runs; `raw` is all that it was shown."""
+    """A terminal in which a command runs; `raw` is all its output so far."""
 
     def __init__(self, master: int, process: "subprocess.Popen[bytes]") -> None:
         self._master = master
@@ -26,14 +26,17 @@ class Terminal:
         self.raw = ""
 
     def until(self, words: str) -> str:
-        """Wait until these words were shown, whatever stands between them; gives all since."""
+        """Wait until the words were printed in this order; return the output since the last call.
+
+        Fails if the command ends or takes too long.
+        """
         end = time.monotonic() + BOUND
         pattern = re.compile(r"[\s\S]*?".join(map(re.escape, words.split())))
         while (found := pattern.search(self._new)) is None:
             ready, _, _ = select.select([self._master], [], [], max(0, end - time.monotonic()))
             assert ready, f"{words!r} was never shown: {self._new[-2000:]!r}"
             chunk = b""
-            with contextlib.suppress(OSError):  # Linux says so where the other end is closed.
+            with contextlib.suppress(OSError):  # On Linux, the other end is closed.
                 chunk = os.read(self._master, 65536)
             assert chunk, f"it ended before {words!r}: {self._new[-2000:]!r}"
             self.raw += chunk.decode("utf-8", "replace")
@@ -42,17 +45,17 @@ class Terminal:
         return seen
 
     def press(self, keys: str) -> None:
-        """Press keys."""
+        """Send keys to the command."""
         os.write(self._master, keys.encode())
 
     def status(self) -> int:
-        """The exit status, once the command has ended."""
+        """Wait for the command to end; return its exit status."""
         return self.process.wait(BOUND)
 
 
 @contextmanager
 def in_terminal(*words: str, cwd: Path) -> Generator[Terminal]:
-    """`harness …` in a terminal of 130 columns, for as long as the block runs."""
+    """Run `harness …` in a terminal of 130 columns while the block runs."""
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
     environment |= {"COLUMNS": "130", "LINES": "50"}

@@ -1,4 +1,4 @@
-"""A folder in which somebody keeps snapshots of a small server, which then changes."""
+"""A project with a small server, which tests change, and snapshots of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ class Project:
         return self.snapshots / ".pending/spec" / f"{scenario}.transcript"
 
     def serves(self, before: str = "", after: str = "") -> None:
-        """The server is the smallest correct one, with one change."""
+        """Write the server: the smallest correct one, with `before` replaced by `after`."""
         assert before in SERVER
         (self.path / "server.py").write_text(SERVER.replace(before, after, 1), "utf-8")
 

@@ -1,4 +1,4 @@
-"""A client that keeps every duty, as a stored conversation: the ground for faults of clients.
+"""A conversation in which the client keeps every duty; faults of clients change it.
 
 `python -m tests.clients.dutiful` writes fixtures/traces/clients/dutiful.jsonl; a test compares.
 """
@@ -15,7 +15,8 @@ SKILL = "/home/user/.agent/skills/tidy/SKILL.md"
 
 
 def dutiful() -> Trace:
-    """Handshake, paging, skills, a turn with both approvals that is steered, one interrupted."""
+    """Return the trace: handshake, paging, skills, a steered turn with both approvals, an
+    interrupted turn."""
     talk = Approvals("dutiful")
     about = {"clientInfo": {"name": "by-hand", "version": "1"}}
     talk.sends({"method": "initialize", "id": 0, "params": about})

@@ -1,4 +1,4 @@
-"""Each duty of clients on three small traces: kept, broken, nothing to judge."""
+"""Test cases for each duty of clients: traces that keep it, break it, and do not concern it."""
 
 from typing import Any
 
@@ -13,22 +13,22 @@ SKILL = "/home/user/.agent/skills/tidy/SKILL.md"
 
 
 def asked() -> Approvals:
-    """A question about a command: seq 0."""
+    """Return a trace with an approval request for a command as frame 0."""
     return Approvals().question()
 
 
 def speaks(*inputs: Any, **more: Any) -> Talk:
-    """turn/start with inputs, as the first message."""
+    """Return a trace with a turn/start with these inputs."""
     return Talk().asks("turn/start", threadId=THREAD, input=list(inputs), **more)
 
 
 def deliberate(message: Any) -> Talk:
-    """A message that a scenario made wrong on purpose."""
+    """Return a trace with a message that a scenario made invalid on purpose."""
     return Talk().sends(message, deliberate=True)
 
 
 def lists(cursor: str | None, *, then: str | None = None, talk: Talk | None = None) -> Talk:
-    """thread/list and its page."""
+    """Add thread/list and its result, with `then` as the next cursor; return the trace."""
     talk = talk or Talk()
     params = {} if cursor is None else {"cursor": cursor}
     return talk.asks("thread/list", **params).answers({"data": [], "nextCursor": then})

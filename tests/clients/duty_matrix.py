@@ -1,6 +1,6 @@
-"""Duties that each fault of a client breaks, on the trace of a client that keeps all of them.
+"""Table of the duties that each fault of a client breaks, on a trace that keeps all duties.
 
-`python -m tests.clients.duty_matrix` writes fixtures/duties.yaml, to be read; a test compares.
+`python -m tests.clients.duty_matrix` writes fixtures/duties.yaml; review it. A test compares it.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ def rows(trace: Trace) -> list[Row]:
 
 
 def broken(trace: Trace) -> Counter[str]:
-    """The duties that a trace breaks; a rule that crashes is none of them."""
+    """Count the violations in a trace by duty, without crashes of rules."""
     return Counter(
         row.rule
         for row in rows(trace)
@@ -40,7 +40,7 @@ def broken(trace: Trace) -> Counter[str]:
 
 
 def table() -> dict[str, list[str]]:
-    """Fault id -> the duties that it breaks, its own first."""
+    """Return fault id -> the duties that it breaks, its own first."""
     good = dutiful()
     return {
         name: sorted(broken(apply(fault, good)), key=lambda one: (one != fault.rule, one))

@@ -1,7 +1,4 @@
-"""A client of a few lines that speaks to `agent app-server` as a process, heard by `ClientJudge`.
-
-What a client does with them is a test's.
-"""
+"""A small client of a process `agent app-server`, whose messages a `ClientJudge` judges."""
 
 import json
 import subprocess
@@ -21,7 +18,7 @@ Message = dict[str, Any]
 
 
 class LiveClient:
-    """One connection. `sends` writes at once; `until` reads on to the message that it waits for."""
+    """One connection; `seen` are messages that were read and not yet returned."""
 
     def __init__(self, server: subprocess.Popen[bytes], folder: Path) -> None:
         self.folder = folder
@@ -42,14 +39,17 @@ class LiveClient:
         return self
 
     def asks(self, method: str, identifier: Any = None, **params: Any) -> Any:
-        """Send a request; gives its id."""
+        """Send a request and return its id."""
         self._next += 1
         given = self._next if identifier is None else identifier
         self.sends({"method": method, "id": given, "params": params})
         return given
 
     def until(self, fits: Callable[[Message], bool]) -> Message:
-        """The next message that fits, perhaps one that was read already."""
+        """Return the first message for which `fits` is true, reading more if necessary.
+
+        Fails if the server's output ends first.
+        """
         for message in self.seen:
             if fits(message):
                 self.seen.remove(message)
@@ -64,36 +64,36 @@ class LiveClient:
         raise AssertionError(f"it never came; what came: {self.seen}")
 
     def answer(self, identifier: Any) -> Message:
-        """The answer to a request."""
+        """Return the response to a request."""
         return self.until(lambda one: "method" not in one and one.get("id") == identifier)
 
     def told(self, method: str) -> Message:
-        """A notification or a request of the server."""
+        """Return the next notification or server request of a method."""
         return self.until(lambda one: one.get("method") == method)
 
     def later(self, seconds: float) -> Self:
-        """Let time go by for the judge."""
+        """Advance the judge's clock."""
         self._ahead += seconds
         return self
 
     def greets(self) -> Self:
-        """The handshake."""
+        """Do the handshake."""
         self.answer(self.asks("initialize", clientInfo={"name": "odd", "version": "1"}))
         return self.sends({"method": "initialized", "params": {}})
 
     def starts(self) -> str:
-        """The handshake and a thread that asks before it acts; gives the thread's id."""
+        """Do the handshake and start a thread with approvals; return the thread's id."""
         self.greets()
         asked = self.asks("thread/start", cwd=str(self.folder), approvalPolicy="untrusted")
         return str(self.answer(asked)["result"]["thread"]["id"])
 
     def speaks(self, thread: str, identifier: Any = None) -> Any:
-        """turn/start with a text; gives the id of the request."""
+        """Send turn/start with a text; return the id of the request."""
         said = [{"type": "text", "text": "go on"}]
         return self.asks("turn/start", identifier, threadId=thread, input=said)
 
     def findings(self) -> dict[str, str]:
-        """The duties that are broken in the end, with their levels."""
+        """Close the connection; return the broken duties with their levels."""
         self.judge.close_connection("1")
         return {
             one.rule: one.level
@@ -104,7 +104,7 @@ class LiveClient:
 
 @contextmanager
 def live_client(folder: Path) -> Generator[LiveClient]:
-    """A client with a server of its own, which is ended in any case."""
+    """Yield a client with a server of its own, which is killed afterwards."""
     home = folder / "home"
     home.mkdir()
     server = subprocess.Popen(

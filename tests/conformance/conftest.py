@@ -1,4 +1,5 @@
-"""Fixtures of the conformance tests: a folder of one's own, and nobody left behind in it."""
+"""Fixtures of the conformance tests: a home and working directory for each test, and a check that
+no process is left."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from .judging import MARK, leftovers
 
 @pytest.fixture
 def mark(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Marks everything that this test starts."""
+    """Set an environment variable that marks all processes of this test; return its value."""
     value = uuid.uuid4().hex
     monkeypatch.setenv(MARK, value)
     return value
@@ -21,7 +22,7 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str) -> Iterator[Path]:
-    """A folder to run in; afterwards no process and no run folder may be left."""
+    """Yield a working directory; fail if a process or a run folder is left afterwards."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

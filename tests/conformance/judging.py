@@ -1,4 +1,4 @@
-"""Judging a server as the suite does, in this process or by pytest as a user runs it."""
+"""Judging a server as the suite does, in this process or by a pytest process as users run it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ NOT_NEEDED = ("cacheprovider", "hypothesispytest", "faker", "syrupy", "respx")
 
 
 def command(script: str | Path) -> str:
-    """The command line of a fixture server, by file or by name (`broken/floods`)."""
+    """Return the command line of a fixture server, given by file or name (`broken/floods`)."""
     path = script if isinstance(script, Path) else SERVERS / f"{script}.py"
     return f"'{sys.executable}' '{path}'"
 
 
 @dataclass
 class Judged:
-    """A run in this process: its report, the outcomes, and every story that it told."""
+    """A run in this process: its report and outcomes, with the stories of both."""
 
     report: Report
     config: Config
@@ -67,20 +67,20 @@ class Judged:
         return [(one.reason.value, one.scenario) for one in self.report.starts]
 
     def story(self, name: str) -> str:
-        """The story of a scenario or of a rule."""
+        """Return the story of a scenario or of a rule."""
         if name in self.outcomes:
             return scenario_story(self.outcomes[name], self.report.programs)
         return rule_story(self.rule(name), self.config.book, self.report)
 
 
 def bundled(*names: str) -> list[Loaded]:
-    """Bundled scenarios by id, in the suite's order; without names all that a session plays."""
+    """Return bundled scenarios by id, in order; without names all of the session protocol."""
     found = [bundled_scenario(name) for name in bundled_files() if not names or name in names]
     return [one for one in found if names or SESSION in one.scenario.surfaces]
 
 
 def alone(loaded: Loaded) -> Loaded:
-    """The same scenario, which wants a process of its own."""
+    """Return a copy of a scenario that asks for a server process of its own."""
     fresh = loaded.scenario.model_copy(update={"server": "fresh"})
     return Loaded(loaded.id, loaded.path, fresh, loaded.document)
 
@@ -94,7 +94,7 @@ def judged(
     baseline: str = "",
     keep_going: bool = False,
 ) -> Judged:
-    """Play scenarios on a server in this process, judge and merge."""
+    """Play scenarios on a server, judge them in this process, and return the merged run."""
     config = configure(
         target=target,
         server_cmd=server_cmd,
@@ -122,7 +122,7 @@ def judged(
 
 
 def leftovers(mark: str) -> list[str]:
-    """The processes that carry the mark, other than this one."""
+    """Return a description of each process with the mark, except this one."""
     found: list[str] = []
     for process in psutil.process_iter():
         try:
@@ -135,7 +135,7 @@ def leftovers(mark: str) -> list[str]:
 
 @dataclass
 class Ran:
-    """A run of pytest in a process of its own; `memory`: its peak in MiB, where measured."""
+    """A finished pytest process; `memory` is its peak in MiB, 0 if not measured."""
 
     status: int
     text: str
@@ -144,14 +144,14 @@ class Ran:
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """Every verdict of the report, without anything that may differ between runs."""
+        """Return the verdicts of all rules, scenarios and requirements of the report, by id."""
         found = {rule["id"]: rule["verdict"] for rule in self.report["rules"]}
         found |= {one["id"]: one["verdict"] for one in self.report["scenarios"]}
         return found | self.report["requirements"]
 
 
 class Running:
-    """A pytest in a process of its own."""
+    """A running pytest process, killed after `bound` seconds."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path, bound: float) -> None:
         self.pid = process.pid
@@ -161,7 +161,7 @@ class Running:
         self._killer.start()
 
     def end(self) -> Ran:
-        """Wait for its end; it is killed at the bound."""
+        """Wait for the process to end and return the run."""
         try:
             _, status = os.waitpid(self.pid, 0)
         finally:
@@ -174,7 +174,7 @@ class Running:
 
 
 def start_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Running:
-    """Start pytest as a user does, in a folder, with settings of nobody; its memory is measured."""
+    """Start pytest in a folder with an empty configuration, measuring its memory."""
     line = [sys.executable, "-m", "pytest", "-p", "tests.conformance.peak", *_words(args, folder)]
     env = {**_env(folder, mark), "PYTHONPATH": str(ROOT), VARIABLE: str(folder / "peak.txt")}
     with (folder / "out.txt").open("wb") as sink:
@@ -190,14 +190,14 @@ def _interruptible() -> None:
 
 
 def run_pytest(*args: str, folder: Path, mark: str) -> Ran:
-    """Run pytest to its end as `start_pytest` does, in a fork; its memory is not measured."""
+    """Run pytest to its end as `start_pytest` does, but in a fork, without measuring memory."""
     words = _words(args, folder)
     said = run_warm("pytest", *words, cwd=folder, env=_env(folder, mark), together=True)
     return Ran(said.status, said.out, _report(folder))
 
 
 def _words(args: Sequence[str], folder: Path) -> list[str]:
-    """Return the options of `harness run`, without the slowest plugins and assertion rewriting."""
+    """Return pytest's arguments, without slow plugins and assertion rewriting; reset the report."""
     ini, report = folder / "pytest.ini", folder / "report.json"
     ini.write_text("[pytest]\n", encoding="utf-8")
     report.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """A correct server that sends each text in one piece: `python one_piece_server.py app-server`.
 
-It is the reference server, but `item/started`, one delta and `item/completed` of a message come
-together, when the message is complete.
+It is the reference server, but it sends `item/started`, one delta and `item/completed` of a message
+together when the message is complete.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ DELTAS = {
 
 
 class Pieces:
-    """The messages of items that are not complete yet, for each client."""
+    """Held-back messages of items that are not complete yet, for each client."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str, str, str], list[Message]] = {}
 
     def edit(self, client: int, message: Message) -> list[Message]:
-        """Return the messages to send to a client in the place of one."""
+        """Return the messages to send to a client instead of `message`."""
         method, params = message.get("method"), message.get("params") or {}
         item = params.get("item") or {"id": params.get("itemId", "")}
         key = client, params.get("threadId", ""), params.get("turnId", ""), item["id"]

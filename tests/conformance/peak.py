@@ -1,7 +1,7 @@
-"""A pytest plugin for runs whose memory is measured: writes the peak at the end of the process.
+"""A pytest plugin that writes the peak memory of its process to a file at the end.
 
-Not by `wait4`: what a process used before it became this one (the fork of a large test process)
-counts there too.
+`wait4` would not do: its figure includes the memory of the large test process from which this one
+was forked.
 """
 
 import atexit
@@ -15,7 +15,7 @@ VARIABLE = "HARNESS_TEST_PEAK"
 
 
 def peak_mib() -> float:
-    """The largest resident size of this program so far, in MiB."""
+    """Return the largest resident size of this program so far, in MiB."""
     status = Path("/proc/self/status")
     if status.exists():
         found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text("ascii"), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Running `harness run` and a user's own pytest, with the settings and plugins that they have."""
+"""Running `harness run`, and pytest as a user does, each with its own settings and plugins."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ client:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The exit status of a run, and what it printed."""
+    """The exit status and the output of a run."""
 
     status: int
     text: str
 
     @property
     def score(self) -> str:
-        """`1 PASS`: the verdicts of the scenarios; "" where none was played."""
+        """Return the counts of scenario verdicts, as `1 PASS`; "" if none was played."""
         found = re.search(r"^scenarios: \d+ \((.*)\)", self.text, re.M)
         return found[1] if found else ""
 
     @property
     def tally(self) -> dict[str, int]:
-        """The counts of pytest's own last line: `2 failed, 50 passed`."""
+        """Return the counts of pytest's summary line (`2 failed, 50 passed`) by outcome."""
         last = [line for line in self.text.splitlines() if re.search(r" in [\d.]+s", line)][-1]
         counts = re.findall(r"(\d+) ([a-z]+)", last.split(" in ")[0])
         return {what: int(count) for count, what in counts}
 
     def line(self, begin: str) -> str:
-        """The only line that begins so."""
+        """Return the only line that begins with `begin`; fail if there is not exactly one."""
         (line,) = (line for line in self.text.splitlines() if line.startswith(begin))
         return line
 
 
 def harness_run(*words: str, server: str, folder: Path) -> Told:
-    """`harness run --server-cmd SERVER …` to its end."""
+    """Run `harness run --server-cmd SERVER …` to its end."""
     return _told("harness", "run", "--server-cmd", server, *words, folder=folder)
 
 
 def own_pytest(*words: str, server: str, folder: Path) -> Told:
-    """`pytest --server-cmd=SERVER …`, without the plugins and the rewriting that take longest."""
+    """Run `pytest --server-cmd=SERVER …` without slow plugins and assertion rewriting."""
     few = [word for plugin in NOT_NEEDED for word in ("-p", f"no:{plugin}")]
     line = ["--assert=plain", "-q", *few, f"--server-cmd={server}", *words]
     return _told("pytest", *line, folder=folder)
@@ -70,7 +70,7 @@ def _told(program: Literal["harness", "pytest"], *words: str, folder: Path) -> T
 
 
 def scenario(path: Path, text: str = SCENARIO) -> Path:
-    """Write a scenario's file."""
+    """Write a scenario file and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path

@@ -1,8 +1,8 @@
-"""Broken: the reference server, a second late, silent about much that it does, wrong about more.
+"""Broken: the reference server, a second late, with many messages missing and others wrong.
 
-A judge must say what is missing and what is wrong, and must not wait anew for each of these
-silences in each of the dozens of scenarios that need them: the suite may take three times what it
-takes on a sound server. The arguments are those of `agent`.
+A judge must report the missing and the wrong messages, and must not wait for the missing ones in
+each of the dozens of scenarios that need them: the suite may take at most three times as long as on
+a correct server. The arguments are those of `agent`.
 """
 
 import json
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 def changed(line: bytes) -> bytes | None:
-    """Return the line that the client gets instead of the server's, None if it gets none."""
+    """Return the line to send to the client instead of the server's, None to send nothing."""
     message: Json = json.loads(line)
     if "method" not in message:
         garble_result(message.get("result") or {})
@@ -54,7 +54,7 @@ def changed(line: bytes) -> bytes | None:
 
 
 def garble_result(result: Json) -> None:
-    """Garble an answer: times, previews, histories and the order of lists."""
+    """Change a result in place: times, previews, histories and the order of lists."""
     if isinstance(result.get("data"), list):
         result["data"].reverse()
     thread = result.get("thread")
@@ -65,7 +65,7 @@ def garble_result(result: Json) -> None:
 
 
 def garble_item(item: Json, *, is_whole: bool) -> None:
-    """Garble an item as it starts, or with `is_whole` as it is completed."""
+    """Change a started item in place, or a completed one with `is_whole`."""
     match item.get("type"):
         case "userMessage":
             item["content"] = []

@@ -1,4 +1,4 @@
-"""The files of transcripts: one of readable texts for each area of scenarios."""
+"""Snapshot extension for transcripts: one readable file for each area of scenarios."""
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ FOLDER = Path(__file__).parent / "__snapshots__" / "test_transcripts"
 
 
 class TranscriptExtension(AmberSnapshotExtension):
-    """Text as it is, in the file of its area; its name is `area/scenario`."""
+    """Extension that stores text unchanged, in the file of its area; names are `area/scenario`."""
 
     def serialize(self, data: SerializableData, **kwargs: Any) -> str:
-        """Return the text."""
+        """Return the text unchanged."""
         return str(data)
 
     @classmethod

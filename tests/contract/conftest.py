@@ -1,4 +1,4 @@
-"""Contract suites run on one event loop, with a bound on everything they wait for."""
+"""Event loop and time limit of the contract tests."""
 
 from __future__ import annotations
 

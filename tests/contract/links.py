@@ -1,7 +1,7 @@
-"""The transports under contract, each with its far side: what the server reads and writes.
+"""The transports of the contract tests, each with its far side, which is the server's.
 
-A link is one connection. Its far side speaks bytes, so that a test can write half a line, bad
-bytes or nothing, and close either direction.
+A link is one connection. Its far side works with bytes, so that a test can write half a line,
+invalid bytes or nothing, and close either direction.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ thread.join()
 
 
 class Far(Protocol):
-    """The other side, in bytes."""
+    """The server's side of a connection, in bytes."""
 
     async def send(self, data: bytes) -> None: ...
     async def receive(self) -> bytes:
-        """Some bytes, none at the end."""
+        """Return some bytes, b"" at the end."""
         ...
 
     async def close_output(self) -> None:
-        """Close the writing side: the peer reads to the end."""
+        """Close the writing side, so that the peer reads to the end."""
         ...
 
     async def close_input(self) -> None:
@@ -139,7 +139,7 @@ class _RelayFar:
 
 @asynccontextmanager
 async def stdio_link() -> AsyncGenerator[Link]:
-    """The pipes of a real process."""
+    """Yield a link over the pipes of a real process."""
     ours_up, theirs_up = socket.socketpair()
     ours_down, theirs_down = socket.socketpair()
     numbers = (theirs_up.fileno(), theirs_down.fileno())
@@ -188,7 +188,7 @@ class _SocketFar:
 
 @asynccontextmanager
 async def unix_link() -> AsyncGenerator[Link]:
-    """A socket in the file system."""
+    """Yield a link over a Unix socket."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "s")
         async with await anyio.create_unix_listener(path) as listener:
@@ -202,7 +202,7 @@ async def unix_link() -> AsyncGenerator[Link]:
 
 
 async def _accepted(listener: Listener[SocketStream]) -> SocketStream:
-    """The first connection that comes."""
+    """Return the first connection to a listener."""
     found: list[SocketStream] = []
 
     async def keep(stream: SocketStream) -> None:
@@ -215,10 +215,10 @@ async def _accepted(listener: Listener[SocketStream]) -> SocketStream:
 
 
 class _WebSocketFar(_SocketFar):
-    """A server's side, in bytes: each line is a text frame, and part of a line part of a frame.
+    """A WebSocket server's side: each line is a text frame, and part of a line a partial frame.
 
-    It reads with the library and writes frames itself: a library does not let a server go on
-    after the other side's close, nor close in the middle of a message.
+    It reads with the library but writes frames itself, since the library does not let a server
+    write after the peer's close, or close in the middle of a message.
     """
 
     def __init__(self, stream: SocketStream) -> None:
@@ -241,7 +241,7 @@ class _WebSocketFar(_SocketFar):
         await self.stream.send(b"".join(frames))
 
     async def send_frame(self, frame: Frame) -> None:
-        """A frame as it is."""
+        """Send a frame unchanged."""
         await self.stream.send(frame.serialize(mask=False))
 
     async def receive(self) -> bytes:
@@ -269,7 +269,7 @@ class _WebSocketFar(_SocketFar):
 
 @asynccontextmanager
 async def websocket_link() -> AsyncGenerator[Link]:
-    """A WebSocket on loopback."""
+    """Yield a link over a WebSocket on loopback."""
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(SocketAttribute.local_port)
         near, far = await _met(listener, f"ws://127.0.0.1:{port}")
@@ -281,7 +281,7 @@ async def websocket_link() -> AsyncGenerator[Link]:
 
 
 async def _met(listener: Listener[SocketStream], address: str) -> tuple[Connection, _WebSocketFar]:
-    """Both sides of one connection, after the handshake."""
+    """Return both sides of a new connection, after the handshake."""
     near: list[Connection] = []
     far: list[_WebSocketFar] = []
 
@@ -297,7 +297,7 @@ async def _met(listener: Listener[SocketStream], address: str) -> tuple[Connecti
 
 @asynccontextmanager
 async def faulty_link() -> AsyncGenerator[Link]:
-    """Memory with a fault in it that finds no place: nothing may differ."""
+    """Yield an in-memory link with a fault that cannot act, so that nothing may differ."""
     async with memory_link() as link:
         live = LiveFault(all_faults()["turn-ends-twice"])
         yield Link(FaultyTransport(link.near, live), link.far)

@@ -15,7 +15,7 @@ _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: `info` is what follows the fence, `line` where its body begins."""
+    """A fenced block: `info` is the text after the fence, `line` that of the body's beginning."""
 
     page: Path
     line: int
@@ -24,34 +24,34 @@ class Block:
 
     @property
     def place(self) -> str:
-        """`README.md:40`."""
+        """Return the place of the block, as `README.md:40`."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property
     def language(self) -> str:
-        """The first word of the info string."""
+        """Return the first word of the info string."""
         return self.info.split(" ", 1)[0]
 
     @property
     def runnable(self) -> bool:
-        """True if a test runs the block: the info string is `sh run`, or `sh run status=N`."""
+        """Return whether a test runs the block: the info string begins with `sh run`."""
         return self.info.split()[:2] == ["sh", "run"]
 
     @property
     def times(self) -> int:
-        """The number of runs in the same folder that the text promises: 1, or N of `times=N`."""
+        """Return how often to run the block in the same folder: N of `times=N`, else 1."""
         found = re.search(r"times=(\d+)", self.info)
         return int(found[1]) if found else 1
 
     @property
     def status(self) -> int:
-        """The exit status that the text promises."""
+        """Return the expected exit status: N of `status=N`, else 0."""
         found = re.search(r"status=(\d+)", self.info)
         return int(found[1]) if found else 0
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page, in order."""
     text = page.read_text("utf-8")
     return [
         Block(page, text.count("\n", 0, found.start()) + 2, found["info"].strip(), found["body"])
@@ -60,13 +60,13 @@ def blocks(page: Path) -> list[Block]:
 
 
 def links(page: Path) -> list[str]:
-    """The targets of a page's links, those in code left out."""
+    """Return the targets of a page's links, except those in code."""
     text = re.sub(r"`[^`\n]*`", "", _FENCE.sub("", page.read_text("utf-8")))
     return [found["target"] for found in _LINK.finditer(text)]
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page: those written, and those of headings as the forges make them."""
+    """Return the anchors of a page: explicit ones, and those that GitHub gives to headings."""
     text = _FENCE.sub("", page.read_text("utf-8"))
     words = (found["text"].lower().replace("`", "") for found in _HEADING.finditer(text))
     of_headings = {re.sub(r"[^\w\- ]", "", word).strip().replace(" ", "-") for word in words}

@@ -1,8 +1,8 @@
-"""Reader that follows a page of the documents step by step.
+"""Reader that executes the code blocks of a page of the docs in order.
 
-A block `sh run` runs in the order of its page, with `times=2` twice; a `text` block after it must
-be found in the output, `…` standing for anything and numbers for any number. A YAML block that
-begins with a file's name is that file.
+A block `sh run` is run, with `times=2` twice; the lines of a `text` block after it must occur in
+the output, where `…` matches anything and a number any number. A block that begins with the name
+of a YAML or TOML file in a comment is written to that file.
 """
 
 import re
@@ -14,13 +14,13 @@ from pathlib import Path
 from markdown_pages import ROOT, Block, blocks
 
 BLOCK_BOUND = 120
-"""Seconds for a block: one judges a server with every scenario, on a machine under load."""
+"""Maximum seconds of a block, on a machine under load; one plays every scenario on a server."""
 PAGE_BOUND = 400
 
 
 @dataclass
 class Reader:
-    """Reader of a page from the top; `environment` is its whole environment."""
+    """Reader of pages; `environment` is that of its commands, `wrong` collects the failures."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -28,12 +28,12 @@ class Reader:
     wrong: list[str] = field(default_factory=list[str])
 
     def read_page(self, page: Path) -> None:
-        """Do all that a page says."""
+        """Execute all blocks of a page."""
         for block in blocks(page):
             self.read(block)
 
     def read(self, block: Block) -> None:
-        """Carry out one block."""
+        """Execute one block: write its file, run it, or compare it with the output."""
         named = re.match(r"# (\S+\.(?:yaml|toml))\n", block.body)
         if named:
             path = self.folder / named[1]
@@ -48,7 +48,7 @@ class Reader:
             self.printed = None
 
     def run(self, block: Block) -> None:
-        """Run a block as one script."""
+        """Run a block as one script and keep its output; record an unexpected status."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", block.body],
             cwd=self.folder,
@@ -66,7 +66,7 @@ class Reader:
             self.wrong.append(f"{block.place}: {said}")
 
     def compare(self, block: Block) -> None:
-        """Find the lines of an excerpt, in order, in what was printed last."""
+        """Find the lines of an excerpt, in order, in the last output; record a missing line."""
         rest = iter((self.printed or "").splitlines())
         for number, line in enumerate(block.body.splitlines()):
             if line.strip() in ("", "…"):

@@ -1,4 +1,4 @@
-"""Feeding a trace to a fault frame by frame, as whoever stands between client and server does."""
+"""Feeding a trace to a fault frame by frame, as a proxy between client and server does."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,8 @@ def fault_of(change: Change | StoredOnly, given: Condition | None = None) -> Fau
 
 @dataclass
 class Fed:
-    """Frames that passed at each step and at the end, and the number held after each frame."""
+    """Result of feeding a trace: frames passed on after each frame (`steps`) and at the end
+    (`rest`), and the number of frames held back after each frame."""
 
     steps: list[list[Frame]] = field(default_factory=list[list[Frame]])
     rest: list[Frame] = field(default_factory=list[Frame])
@@ -25,17 +26,17 @@ class Fed:
 
     @property
     def passed(self) -> list[Frame]:
-        """Everything that was passed on, in that order."""
+        """Return all frames that were passed on, in order."""
         return [frame for step in (*self.steps, self.rest) for frame in step]
 
     @property
     def story(self) -> str:
-        """The methods passed after each frame, then those at the end: `a|b|` and so on."""
+        """Return the methods passed on after each frame, then those at the end, as `a|b|`."""
         return "|".join("".join(f.method for f in step) for step in (*self.steps, self.rest))
 
 
 def feed(fault: Fault | Change, trace: Trace) -> Fed:
-    """Feed a whole trace, without its marks."""
+    """Feed the frames of a trace to a fault and return the result."""
     stream = FaultStream(fault if isinstance(fault, Fault) else fault_of(fault))
     fed = Fed()
     for frame in trace.frames:

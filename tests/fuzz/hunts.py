@@ -1,8 +1,8 @@
-"""`harness fuzz` on the ten broken servers, as a user hunts: `make hunts`.
+"""Runs of `harness fuzz` on the first ten broken servers: `make hunts`.
 
-Each must be found within a minute with each of five seeds, as a case of at most ten steps which
-fails on the broken server and on no sound one. That takes an hour, so that no other target does it;
-`make hunts SEEDS=1` takes a fifth.
+With each of five seeds it must find each bug within a minute, as a case of at most ten steps that
+fails on the broken server and passes on correct ones. That takes an hour, so it is not part of
+other targets; `make hunts SEEDS=1` takes a fifth of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All small conversations that the tests build or store, by name.
 
-A name is the kind of the conversation and its own name: `legal/turn.completes:nothing-said`.
+A name is `KIND/NAME`, such as `legal/turn.completes:nothing-said`.
 `python -m tests.golden.conversations NAME` prints one as a trace, which `harness show` reads.
 """
 
@@ -28,7 +28,7 @@ REAL, RECORDED = "real-0.107.0", "recorded"
 
 
 def conversations() -> Iterator[tuple[str, Trace]]:
-    """Give each conversation with its name, none of them twice."""
+    """Yield each conversation once, with its unique name."""
     for name, build in GOOD.items():
         yield f"good/{name}", build()
     for edge in legal():

@@ -1,8 +1,8 @@
-"""Digests of what all rules find in all small conversations, in one reviewed file.
+"""Digests of the findings of all rules in all small conversations, in one reviewed file.
 
-Each rule has a line with how often it passes and objects, and each conversation to which a rule
-objects a line with those rules, so that a new rule or conversation changes few lines.
-`python -m tests.golden.findings` writes the file anew and prints what changed, row by row.
+Each rule has a line with its numbers of passes and objections; each conversation with objections
+has a line with the rules that object. So a new rule or conversation changes few lines.
+`python -m tests.golden.findings` rewrites the file and prints the changed rows.
 """
 
 import json
@@ -30,7 +30,7 @@ HEADER = """\
 # conversation: the rules that object, each with a digest of its rows.
 """
 MAX_ROWS_SHOWN = 12
-"""Rows shown of one rule that changed."""
+"""Maximum number of rows shown of one changed rule."""
 MAX_WORDS_SHOWN = 4
 MAX_RULES_SHOWN = 10
 NO_EARLIER_ROWS = """\
@@ -39,9 +39,9 @@ before it writes (Ctrl-C), set your change aside (git stash), run `pytest tests/
 change back (git stash pop), and run this again"""
 
 Line = tuple[str, str]
-"""A row without its words, and the words: what was expected and what came, empty if it passes."""
+"""A row without its texts, and the texts: `expected but actual`, "" if it passes."""
 Rows = Mapping[str, Mapping[str, list[Line]]]
-"""By rule, then by conversation."""
+"""Rule -> conversation -> rows."""
 NO_ROWS: Mapping[str, list[Line]] = {}
 
 
@@ -53,10 +53,10 @@ class Findings:
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
     objections: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """The rules that object to a conversation."""
+    """Conversation -> rules that object to it."""
 
     def add(self, name: str, rows: Iterable[Row]) -> None:
-        """Take the rows of one conversation."""
+        """Add the rows of one conversation."""
         for row in rows:
             self.rows[row.rule][name].append(line_of(row))
             if row.verdict is not Verdict.PASS:
@@ -81,19 +81,19 @@ class Findings:
 
 
 def line_of(row: Row) -> Line:
-    """Return a row as text."""
+    """Return a row as a pair of texts."""
     places = [f"{place.frame} {place.path} {place.offset}" for place in row.places]
     line = f"{row.verdict} {row.level} {row.subject!r} {[*row.frames]} {[*row.clauses]} {places}"
     return line, "" if row.verdict is Verdict.PASS else f"{row.expected!r} but {row.actual!r}"
 
 
 def digest(lines: Iterable[str]) -> str:
-    """Return eight digits that stand for some lines, in whatever order."""
+    """Return a hash of eight hexadecimal digits of some lines, independent of their order."""
     return blake2b("\n".join(sorted(lines)).encode(), digest_size=4).hexdigest()
 
 
 def found_in(traces: Iterable[tuple[str, Trace]]) -> Findings:
-    """Judge conversations by all rules."""
+    """Judge conversations by all rules and return the findings."""
     findings, book, rules = Findings(), load_book(), all_rules().values()
     for name, trace in traces:
         findings.add(name, judge(book, trace, rules))
@@ -101,7 +101,7 @@ def found_in(traces: Iterable[tuple[str, Trace]]) -> Findings:
 
 
 def story(before: Rows, after: Rows) -> Iterator[str]:
-    """Tell which conversations and rows are gone, new, or in other words, for some of the rules."""
+    """Yield lines that describe removed, new and changed conversations and rows; not all rules."""
     earlier, later = _conversations(before), _conversations(after)
     yield from (f"gone: {name}" for name in sorted(earlier - later))
     yield from (f"new: {name}" for name in sorted(later - earlier))
@@ -147,20 +147,20 @@ def _other_words(
 
 
 def keep(findings: Findings) -> None:
-    """Keep the rows that the file in the repository stands for, to tell a later change by them."""
+    """Store the rows behind the file in the repository, unless stored, to explain later changes."""
     path = _kept(STORED.read_text("utf-8"))
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         for old in path.parent.glob("*.json"):
             old.unlink()
-        # Another test run may read it at any moment.
+        # Replaced atomically, since another test run may read it at any moment.
         new = path.with_suffix(".new")
         new.write_text(json.dumps(findings.rows), "utf-8")
         new.replace(path)
 
 
 def kept_rows() -> Rows | None:
-    """Return the rows that the file in the repository stands for; None if nobody kept them."""
+    """Return the stored rows behind the file in the repository, None if there are none."""
     path = _kept(STORED.read_text("utf-8"))
     if not path.exists():
         return None

@@ -1,7 +1,7 @@
-"""Conversations in which one text that breaks things stands at every member, as key and as value.
+"""Conversations with a problematic text at every member, as key and as value.
 
-A sample is a message of one kind in the smallest of the small conversations that has it. After it
-come its copies, each with the text at another member.
+A sample is a message of one kind, in the smallest conversation that has one. Copies of the message
+follow it, each with the text at another member.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ JOINED: dict[str, str | bytes] = {
     "all that have UTF-8, as they are": " ".join(filter(_has_utf8, TEXTS.values())),
     "no UTF-8, in a long line": LONG_TEXT + b"\xff\xfe\xc3(",
 }
-"""Bytes stand in the line as they are, and so does a text that needs no escape in JSON."""
+"""Problematic texts; bytes, and text that needs no JSON escape, are put into the line as is."""
 PLACE = "here it stands"
 
 FIXED_WORDS = {"transport", "token", "held", "outcome"}
-"""Members of marks that the reader of traces accepts with one of a few words only."""
+"""Members of marks for which the reader of traces accepts only fixed values."""
 
 MessageKind = tuple[str, str, str, str]
-"""Surface, kind, method (of an answer that of its request), type of the item."""
+"""Surface, kind, method (for a response that of its request), item type."""
 Sample = tuple[str, int, Path]
 
 
 @cache
 def samples() -> dict[tuple[MessageKind, Path], Sample]:
-    """Return for each member of each kind of message a conversation, a frame and its path.
+    """Return a conversation, a frame and a path for each member of each kind of message.
 
-    A conversation that breaks a rule is used only for kinds that no other has.
+    Conversations that break a rule are used only for kinds that no other conversation has.
     """
     found: dict[tuple[MessageKind, Path], tuple[int, Sample]] = {}
     for is_wrong in (False, True):
@@ -85,7 +85,7 @@ def _breaks_a_rule(name: str) -> bool:
 
 
 def odd_conversations(text: str | bytes) -> Iterator[tuple[str, Trace]]:
-    """Yield the conversations of all samples with their copies that hold a text."""
+    """Yield the conversations of all samples, with copies of the samples that contain `text`."""
     places: dict[str, dict[int, list[Path]]] = {}
     for name, seq, path in samples().values():
         places.setdefault(name, {}).setdefault(seq, []).append(path)
@@ -100,7 +100,7 @@ def odd_conversations(text: str | bytes) -> Iterator[tuple[str, Trace]]:
 
 @cache
 def mark_samples() -> dict[tuple[str, Path], Sample]:
-    """Return for each text in each kind of mark a conversation, a row and the path in its data."""
+    """Return a conversation, a row and a path in its data for each text in each kind of mark."""
     found: dict[tuple[str, Path], tuple[int, Sample]] = {}
     for name, trace in conversations():
         rows = [json.loads(line) for line in lines(trace)]
@@ -137,7 +137,7 @@ def _kind_of(trace: Trace, frame: Frame, methods: dict[Any, str]) -> MessageKind
 
 
 def _members(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of all members; of an array those of its first element."""
+    """Yield the paths of all members, in arrays of the first element only."""
     if isinstance(value, dict):
         for key, inner in cast("dict[str, Any]", value).items():
             yield (*path, key)
@@ -176,7 +176,7 @@ def _without_content(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_text(message: Any, path: Path) -> Any:
-    """Return the message with the text as the value at a path, and as a key before it."""
+    """Return a copy of the message with the text as the value at a path, and as an extra key."""
     message = holder = copy.deepcopy(message)
     for step in path[:-1]:
         holder = holder[step]

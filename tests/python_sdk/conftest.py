@@ -15,7 +15,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Iterator[Callable[[str], Fake]]:
-    """Return a function that writes a fake agent; the agent's processes must be gone at the end."""
+    """Yield a function that writes a fake agent; fail if its processes are left at the end."""
     made: list[Fake] = []
 
     def make(body: str) -> Fake:
@@ -31,14 +31,14 @@ def fake(tmp_path: Path) -> Iterator[Callable[[str], Fake]]:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The agent has little time to exit, so that tests wait little for one that never does."""
+    """Shorten the time that an agent has to exit, since in these tests it often never does."""
     monkeypatch.setattr(tree, "GRACE_SECONDS", 0.3)
     monkeypatch.setattr(process, "LINGER_SECONDS", 0.3)
 
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of temporary files; nothing is left in it."""
+    """Yield the folder for temporary files; fail if any are left at the end."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

@@ -1,6 +1,6 @@
-"""Agents that do what a test wants: small programs, each told by a piece of Python.
+"""Fake agents: small programs whose behaviour a test gives as a piece of Python.
 
-A program imports nothing of the project, so it cannot share its mistakes.
+A program imports nothing of the project, so it cannot share the project's mistakes.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 BOUND = 20.0
-"""Seconds for what takes one, on a machine under load."""
+"""Maximum seconds of a wait, on a machine under load; most take one second."""
 MARK = "FAKE_AGENT_MARK"
-"""All that a fake agent starts carries this variable with the path of its program."""
+"""Environment variable of all processes that a fake agent starts: the path of its program."""
 
 PRELUDE = f"""#!{sys.executable} -IS
 import json, os, signal, subprocess, sys
@@ -67,7 +67,7 @@ begin()
 message(read())
 complete()
 """
-"""One turn, in which the agent repeats the prompt."""
+"""One turn, in which the agent's message is the prompt."""
 
 WAITS = "read(); begin(); forever()"
 # Commands: one in the agent's group, one in a session of its own as shells of agents are, and a
@@ -87,7 +87,7 @@ DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WITH_COMMANDS
 
 @dataclass(frozen=True, slots=True)
 class Fake:
-    """A fake agent: `path` is its program, alone in a folder, where it writes what it was given."""
+    """A fake agent. `path` is its program, in a folder in which it records its inputs."""
 
     path: Path
 
@@ -112,7 +112,7 @@ class Fake:
         return run
 
     def living(self) -> list[int]:
-        """Its processes, and those that they started, that have not ended."""
+        """Return the ids of its processes, and of those that they started, that still run."""
         return [
             int(folder.name)
             for folder in Path("/proc").iterdir()
@@ -129,7 +129,7 @@ class Fake:
 
 
 async def until(fact: Callable[[], object]) -> None:
-    """Wait for a fact."""
+    """Wait until `fact()` is true; TimeoutError after BOUND seconds."""
     async with asyncio.timeout(BOUND):
         while not fact():
             await asyncio.to_thread(threading.Event().wait, 0.01)

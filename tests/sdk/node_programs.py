@@ -1,7 +1,7 @@
-"""Running node and npm for the tests of the TypeScript SDK; the package, copied and packed.
+"""Running node and npm for tests of the TypeScript SDK, and building its package.
 
-Everything is built in temporary copies: several workers may test at once, and nothing is written in
-the checkout.
+Everything is built in temporary copies, since several workers may test at once, and nothing may be
+written in the checkout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ needs_node = pytest.mark.skipif(
 
 
 def ran(command: list[str], cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, whatever its status."""
+    """Run a command to its end; any exit status is accepted."""
     return subprocess.run(
         command,
         cwd=cwd,
@@ -38,14 +38,14 @@ def ran(command: list[str], cwd: Path, **env: str) -> subprocess.CompletedProces
 
 
 def done(command: list[str], cwd: Path, **env: str) -> str:
-    """Run a command that must succeed; give its standard output."""
+    """Run a command, fail unless it succeeds, and return its standard output."""
     result = ran(command, cwd, **env)
     assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
     return result.stdout
 
 
 def copied(folder: Path) -> Path:
-    """Copy the package to a folder, with what it is built with beside it."""
+    """Copy the package into a folder, with a link to its build tools; return the copy."""
     installed = SDK / "node_modules"
     assert (installed / "typescript").is_dir(), "run `make test`, which installs the compiler"
     copy = folder / "typescript"
@@ -55,8 +55,8 @@ def copied(folder: Path) -> Path:
 
 
 def packed(folder: Path) -> tuple[Path, list[str]]:
-    """Build and pack the package; give the archive and the paths in it."""
-    # What is built is told on standard output too, before the answer.
+    """Build and pack the package; return the archive and the paths in it."""
+    # The build writes to standard output too, before npm's JSON.
     text = done(["npm", "pack", "--json", "--loglevel=error"], copied(folder))
     [answer] = json.loads(text[text.index("[\n") :])
     paths = [file["path"] for file in answer["files"]]
@@ -64,7 +64,7 @@ def packed(folder: Path) -> tuple[Path, list[str]]:
 
 
 def installed(archive: Path, folder: Path) -> Path:
-    """Make a project that has the packed package, and nothing else."""
+    """Create a project with the packed package as its only dependency; return its folder."""
     project = folder / "project"
     project.mkdir()
     (project / "package.json").write_text('{"name": "project", "private": true}')
@@ -73,7 +73,7 @@ def installed(archive: Path, folder: Path) -> Path:
 
 
 def compiled(project: Path, *files: str) -> None:
-    """Check the types of programs as strictly as can be, those of the package included."""
+    """Compile programs with the strictest type checks, also of the package's declarations."""
     compiler = SDK / "node_modules" / "typescript" / "bin" / "tsc"
     options = ["--strict", "--target", "es2022", "--module", "nodenext"]
     exact = [

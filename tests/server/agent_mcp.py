@@ -1,4 +1,4 @@
-"""`agent mcp` as somebody runs it: a process, in a home of its own."""
+"""Running `agent mcp` as a process with a home of its own."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from tests.processes import COMMANDS, Said, run
 
 @dataclass(frozen=True)
 class Home:
-    """A user's home, and the commands that he runs in it."""
+    """A user's home, with methods that run commands in it."""
 
     folder: Path
 
@@ -41,7 +41,7 @@ class Home:
         return run(self.command(*words), cwd=self.folder, env=env)
 
     def call(self, *words: str) -> Said:
-        """Run the same code as `mcp` in this process, without the start of an interpreter."""
+        """Run `agent mcp WORDS` in this process, which is faster, and return its output."""
         out, err = io.StringIO(), io.StringIO()
         with (
             patch.dict(os.environ, {"HOME": str(self.folder)}, clear=True),
@@ -61,7 +61,7 @@ class Home:
         return json.loads(said.out)
 
     def table(self) -> list[list[str]]:
-        """The cells of the table, which stand below each other."""
+        """Run `agent mcp list` and return the cells of its aligned table, by row."""
         lines = self.mcp("list").out.splitlines()
         starts = [lines[0].index(word) for word in lines[0].split()]
         ends = [*starts[1:], None]

@@ -1,7 +1,7 @@
-"""A real server with something to steal, and a model and a client that try.
+"""A real server with secrets, and a scripted model and a client that try to steal them.
 
-The server is a process of this user or, where this is root, also of an ordinary one; its keys are
-in its environment, other secrets lie in the user's home and in the agent's.
+The server is a process of this user or, if that is root, also of an ordinary user. Its API keys are
+in its environment, other secrets in the user's home and in the agent's home.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ subprocess.run([sys.executable, "-c", "pass"], check=True)
 
 @cache
 def python_of(*become: str) -> str | None:
-    """A Python that a user can run: this one may lie in a folder that is closed to others."""
+    """Return a Python that the user can run, or None; this one may be in a closed folder."""
     version = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     for program in (sys.executable, version):
         env = {"PYTHONPATH": PATHS, "PATH": os.defpath}
@@ -76,7 +76,7 @@ def python_of(*become: str) -> str | None:
 
 
 class ProcessTransport:
-    """The peer's side of a server's standard streams; what `Peer` needs of a transport."""
+    """The client's side of a server's standard streams, as a transport for `Peer`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -98,7 +98,7 @@ class ProcessTransport:
 
 @dataclass
 class Attack:
-    """A server that is being attacked; `told` is what it wrote to standard error so far."""
+    """A server under attack; `told` is its standard error so far."""
 
     place: Place
     peer: Peer
@@ -107,7 +107,7 @@ class Attack:
     told: bytearray
 
     async def thread(self, sandbox: dict[str, Any], policy: str, cwd: Path | None = None) -> str:
-        """Start a thread and say what its next turn is to run under."""
+        """Start a thread and set the sandbox policy of its turns; return its id."""
         thread = await self.peer.start_thread(
             cwd=str(cwd or self.place.work), approvalPolicy=policy
         )
@@ -117,7 +117,7 @@ class Attack:
     async def turn(
         self, thread: str, *replies: Reply | Refused, decision: Any = "decline", **params: Any
     ) -> list[dict[str, Any]]:
-        """Run a turn in which every question gets this answer; gives the questions."""
+        """Run a turn, answer all its approval requests with `decision`, and return them."""
         self.side.replies[:] = list(replies)
         turn = await self.peer.start_turn(thread, "hi", **{**self._under, **params})
         asked: list[dict[str, Any]] = []
@@ -134,7 +134,7 @@ class Attack:
         return asked
 
     def everything_said(self) -> bytes:
-        """All that left the server: to the client, the model, its log and its disk."""
+        """Return all output of the server: to the client, the model, its log and its rollouts."""
         log = self.told.decode(errors="replace")
         said = [json.dumps(self.peer.seen), json.dumps(self.side.bodies), log]
         stored = [path for path in self.place.agent.rglob("*") if path.suffix == ".jsonl"]
@@ -150,9 +150,9 @@ async def attack(
     around: Sequence[str] = (),
     **variables: str,
 ) -> AsyncGenerator[Attack]:
-    """Start a server at a place; `before` is what goes in front of its command line.
+    """Start a server at a place; the words `before` precede its command line.
 
-    `around` goes before that, and is run by this user also where the server is another's.
+    The words `around` come first, and run as this user even if the server runs as another.
     """
     side = ModelSide([])
     (place.agent / "config.toml").write_text(config)
@@ -204,7 +204,7 @@ async def attack(
 
 @contextmanager
 def places(request: pytest.FixtureRequest) -> Generator[Place]:
-    """The body of a fixture `place`, parametrised by IDENTITIES."""
+    """Yield a place; the body of a fixture that is parametrised by IDENTITIES."""
     with a_place(ordinary=request.param != "this user") as place:
         if python_of(*place.become) is None:
             pytest.skip("another user can run no Python here: its folder is closed to others")
@@ -212,7 +212,8 @@ def places(request: pytest.FixtureRequest) -> Generator[Place]:
 
 
 def another_users(place: Place, name: str, content: bytes) -> Path:
-    """A file outside that root reads only by its capabilities, which commands do not have."""
+    """Create a file of another user outside the workspace, which commands cannot read, even as
+    root, since they have no capabilities."""
     path = place.outside / "another" / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Shared set-up of the reference server's tests: one event loop, no leftovers of the machine."""
+"""Shared fixtures of the reference server's tests."""
 
 from importlib import import_module
 
@@ -13,7 +13,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def bubblewrap() -> None:
-    """Skip where bubblewrap does not work."""
+    """Skip the test if bubblewrap does not work."""
     if missing():
         pytest.skip(NO_SANDBOX)
 

@@ -1,7 +1,7 @@
-"""Growth of the cost of code with its input: the exponent, from measured CPU time.
+"""Measurement of how the cost of code grows with the size of its input.
 
-The CPU time of the process counts, not the clock, and the least of several repeats, so that a busy
-machine changes little; quadratic cost is far from linear cost.
+The cost is the CPU time of the process, and the minimum of several repeats, so that a busy machine
+changes little.
 """
 
 import gc
@@ -13,13 +13,13 @@ Job = Callable[[], object]
 STEPS = (1, 2, 4, 8)
 _REPEATS = 3
 _MIN_SECONDS = 0.001
-"""Seconds that one measurement takes at least; a shorter job is done several times."""
+"""Minimum seconds of one measurement; a shorter job is run several times."""
 
 
 def exponent(job_of: Callable[[int], Callable[[], Job]], largest: int) -> float:
-    """Fit cost = c * size**e by least squares on logarithms, up to the largest size; gives e.
+    """Fit cost = c * size**e by least squares on logarithms and return e.
 
-    `job_of(size)` prepares an input once and gives what makes a fresh job for each repeat.
+    `job_of(size)` prepares an input once and returns a function that makes a job for each repeat.
     """
     sizes = [largest * step // STEPS[-1] for step in STEPS]
     points = [(math.log(size), math.log(_cost(job_of(size)))) for size in sizes]

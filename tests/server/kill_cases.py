@@ -1,7 +1,7 @@
 """Plays of a client, with the model's replies, during which a server is killed.
 
-Each play is a function that sends requests and waits, over a client as `kill_player` has it. A play
-has one thread, unless it says otherwise. This module neither kills nor judges.
+Each play is a function that sends requests and waits for messages, by default on one thread. This
+module neither kills nor judges.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,11 +51,11 @@ class Client(Protocol):
     """Calls that a play makes; each raises if the server is gone."""
 
     def request(self, method: str, params: Any = None) -> Message:
-        """Send a request, and give its result."""
+        """Send a request and return its result."""
         ...
 
     def until(self, wanted: Callable[[Message], bool]) -> Message:
-        """Give the first message that is like this."""
+        """Return the first message for which `wanted` is true."""
         ...
 
     def decide(self, question: Message, decision: str) -> None:
@@ -71,8 +71,8 @@ class Client(Protocol):
 class Case:
     """A play.
 
-    `states` are the contents of the working folder before and after each patch. `unheard` is what
-    the client is shown and the model need not be told: it belongs to an answer that was cut off.
+    `states` are the contents of the working directory before and after each patch. `unheard` are
+    texts shown to the client but not necessarily sent to the model, of an answer that was cut off.
     """
 
     name: str
@@ -94,7 +94,7 @@ def begin(client: Client, thread: str, text: str, **params: Any) -> str:
 
 
 def told(client: Client, method: str, **fields: Any) -> Message:
-    """Wait for a notification or a request whose params have these fields; gives the message."""
+    """Return the next notification or request whose params have these fields."""
     return client.until(
         lambda m: (
             m.get("method") == method
@@ -110,7 +110,7 @@ def ended(client: Client, turn: str) -> None:
 
 
 def turns(*texts: str, **settings: Any) -> Callable[[Client, str], None]:
-    """A play of turns, one after the other."""
+    """Return a play of turns, one after the other."""
 
     def play(client: Client, cwd: str) -> None:
         thread = start(client, cwd, **settings)
@@ -121,7 +121,7 @@ def turns(*texts: str, **settings: Any) -> Callable[[Client, str], None]:
 
 
 def decides(kind: str, *decisions: str) -> Callable[[Client, str], None]:
-    """A play of one turn in which so many questions are asked."""
+    """Return a play of one turn with an approval request for each decision."""
 
     def play(client: Client, cwd: str) -> None:
         turn = begin(client, start(client, cwd, **ASKED), "do that")
@@ -140,7 +140,7 @@ def decides(kind: str, *decisions: str) -> Callable[[Client, str], None]:
 
 
 def carries_out(client: Client, cwd: str) -> None:
-    """A play with a tool that the client brought; it is called in both turns."""
+    """Play two turns that each call a tool of the client."""
     tool = {"name": "look", "description": "looks", "inputSchema": {"type": "object"}}
     thread = start(client, cwd, dynamicTools=[tool])
     called: list[str] = []
@@ -191,7 +191,7 @@ def steers(client: Client, cwd: str) -> None:
 
 
 def interrupts(method: str, **fields: Any) -> Callable[[Client, str], None]:
-    """A play whose turn is interrupted at a message; then comes another turn."""
+    """Return a play that interrupts a turn at a message, then runs another turn."""
 
     def play(client: Client, cwd: str) -> None:
         thread = start(client, cwd)
@@ -220,7 +220,7 @@ def reviews_apart(client: Client, cwd: str) -> None:
 
 
 def reasons() -> Reply:
-    """A reasoning item with a summary and raw text, and a message after it."""
+    """Return a reply with reasoning (summary and raw text), and a message after it."""
     item = {
         "type": "reasoning",
         "id": "rs_1",
@@ -248,7 +248,7 @@ def reasons() -> Reply:
 
 
 def several(*commands: str, text: str = "") -> Reply:
-    """Several commands in one answer, after a message."""
+    """Return a reply with several commands, after a message if `text` is given."""
     said = message(text) if text else []
     made = [
         done(function_call("exec_command", f"call_{number}", cmd=command), number)
@@ -284,7 +284,7 @@ def later() -> Reply:
 
 
 def held(*parts: bytes) -> Reply:
-    """A reply that halts for ever."""
+    """Return a reply that never ends after these parts."""
     return Reply([CREATED, *parts, anyio.Event()])
 
 

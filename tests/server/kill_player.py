@@ -1,9 +1,9 @@
-"""A process that has imported the server, and forks one for each play that it is asked for.
+"""A process that has imported the server, and forks one for each requested play.
 
-It is asked in lines of JSON (`Asked`), and answers with what the client was told. The forked server
-is that of the command line, with the model in its process. It kills itself, and its process group,
-at a moment: after it has written a message, after half of a record, or after a record. So nothing
-depends on how fast its client reads.
+A request is a line of JSON (`Asked`); the answer has the messages that the client received. The
+forked server is that of the command line, with the model in its process. It kills itself and its
+process group at a chosen moment: after writing a message, half of a record, or a record. So the
+result does not depend on how fast its client reads.
 """
 
 import json
@@ -35,17 +35,17 @@ from reference_server.transport.stdio import StdioTransport
 
 HOME, WORK, ERRORS = "home", "work", "errors.txt"
 BOUND = 20.0
-"""Seconds that a play may wait for a message."""
+"""Maximum seconds of a wait for a message."""
 TURNS_OF_THE_LOOP = 4
-"""Number of turns of the event loop between an item and its message to the client."""
+"""Iterations of the event loop between an item and its message to the client."""
 
 
 class Gone(Exception):
-    """The server wrote no more."""
+    """The server's output ended."""
 
 
 class Moments:
-    """Counter of the moments of a server, over a fork; the server is killed at the chosen one."""
+    """Counter of moments, shared with the forked server, which is killed at the moment `fatal`."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, 8)
@@ -69,7 +69,7 @@ MOMENTS = Moments()
 
 
 class _WritesInHalves:
-    """Stand-in for the module `os` in the writer of rollouts."""
+    """Replacement for the module `os` in the writer of rollouts, which writes in two halves."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
@@ -123,7 +123,7 @@ class SocketClient:
         self._send({"id": question["id"], "result": result})
 
     def leave(self) -> NoReturn:
-        """End the input, and read to the end of the output. Raises Gone."""
+        """Close the server's input and read its output to the end. Always raises Gone."""
         self._socket.shutdown(socket.SHUT_WR)
         self._drain()
 
@@ -145,12 +145,12 @@ class SocketClient:
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
-            # What it wrote before its end is still to be read.
+            # Read the messages that it wrote before its end.
             self._drain()
 
 
 def play(case: Case, folder: Path, fatal: int) -> Message:
-    """Play a case in this folder with a server that dies at a moment; 0: with one that lives."""
+    """Play a case in this folder; the server dies at the moment `fatal`, or not at all if 0."""
     MOMENTS.count, MOMENTS.fatal = 0, fatal
     ours, theirs = socket.socketpair()
     pid = os.fork()
@@ -180,7 +180,7 @@ def play(case: Case, folder: Path, fatal: int) -> Message:
 
 
 def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
-    """Be a server, with its standard streams at this socket."""
+    """Run a server in this process, with the socket as its standard streams, and exit."""
     os.setsid()
     for number in (0, 1):
         os.dup2(theirs.fileno(), number)
@@ -206,7 +206,7 @@ def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
 
 
 def slowly(reply: Reply | Refused) -> Reply | Refused:
-    """The reply, with time between its parts for all that waits to be written."""
+    """Return the reply with pauses between its parts, in which the server writes its messages."""
     if isinstance(reply, Refused):
         return reply
     over = anyio.Event()
@@ -216,7 +216,7 @@ def slowly(reply: Reply | Refused) -> Reply | Refused:
 
 
 def main() -> None:
-    """Answer questions until none is open."""
+    """Answer requests until standard input ends."""
     import_module("reference_server.services")
     discover()
     assert ToolProvider(Home(Path("/none")), config(), ServerRequests()).toolbox.names

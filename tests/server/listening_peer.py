@@ -1,4 +1,4 @@
-"""Clients over real sockets, of a server in this process that listens."""
+"""Clients, over real sockets, of a listening server in this process."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ WEBSOCKETS = ["ws", "ws+unix"]
 
 
 class Line(Protocol):
-    """Interface that a peer needs of its end of a connection."""
+    """The transport that `Peer` needs."""
 
     async def put(self, message: bytes) -> None: ...
     async def take(self) -> bytes: ...
@@ -36,7 +36,7 @@ class Line(Protocol):
 
 
 class OverWebSocket:
-    """A client of the library websockets."""
+    """A transport over a WebSocket of the library websockets."""
 
     def __init__(self, connection: websockets.ClientConnection) -> None:
         self.connection = connection
@@ -56,7 +56,7 @@ class OverWebSocket:
 
 
 class OverLines:
-    """A client that reads and writes lines."""
+    """A transport over JSON Lines."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self.stream = stream
@@ -82,7 +82,7 @@ class OverLines:
 
 @dataclass
 class Listening:
-    """A server that listens, and the model's side of it."""
+    """A listening server and its scripted model."""
 
     server: Server
     side: ModelSide
@@ -112,19 +112,19 @@ class Listening:
 
     @asynccontextmanager
     async def websocket(self, **options: Any) -> AsyncGenerator[OverWebSocket]:
-        """Connect over a WebSocket, for what is about frames."""
+        """Connect over a WebSocket, for tests of frames."""
         async with self.connection(**options) as line:
             assert isinstance(line, OverWebSocket)
             yield line
 
     @asynccontextmanager
     async def client(self, **options: Any) -> AsyncGenerator[Peer]:
-        """A client that leaves after the block."""
+        """Yield a client that disconnects after the block."""
         async with self.connection(**options) as line:
             yield Peer(line, self.server, self.side)  # type: ignore[arg-type]
 
     def raw(self) -> socket.socket:
-        """A connected socket, on which nothing was said yet."""
+        """Return a connected socket on which nothing was sent yet."""
         address = self.listener.address
         if isinstance(address, TcpAddress):
             return socket.create_connection((address.host, address.port))
@@ -142,7 +142,7 @@ async def listening(
     admission: Admission | None = None,
     settings: Any = None,
 ) -> AsyncGenerator[Listening]:
-    """Start a server in this process that listens."""
+    """Run a listening server in this process while the block runs."""
     side = ModelSide(list(replies))
     if kind == "ws":
         address = TcpAddress("127.0.0.1", 0)
@@ -173,7 +173,7 @@ async def listening(
 
 
 async def read_all(peer: Peer, until: str) -> list[dict[str, Any]]:
-    """Read up to a notification of this method, it included."""
+    """Read up to and including a notification `until`; return all messages so far."""
     while True:
         message = await peer.receive()
         if message.get("method") == until:

@@ -1,4 +1,4 @@
-"""MCP servers over HTTP for the tests of the reference server: the SDK's own, and odd ones."""
+"""MCP servers over HTTP for tests of the reference server: that of the SDK, and broken ones."""
 
 import gzip
 import json
@@ -25,10 +25,10 @@ BOUND = 5.0
 
 @dataclass
 class Remote:
-    """A server at an address, in front of which requests are noted, refused or kept waiting.
+    """An application before a server, which records requests and can answer some itself.
 
-    `answer`: how requests are answered instead, by the method of their message; `authorizations`:
-    the header of each request.
+    `answer` maps the method of a message to an application that answers it instead;
+    `authorizations` has the header of each request, None without one.
     """
 
     app: App
@@ -71,7 +71,7 @@ class Remote:
 
 
 def answered(status: int, body: bytes = b"", **headers: str) -> App:
-    """Give an answer of that status."""
+    """Return an application that answers with this status, body and headers."""
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         pairs = [
@@ -84,19 +84,19 @@ def answered(status: int, body: bytes = b"", **headers: str) -> App:
 
 
 def packed(size: int) -> App:
-    """Give an answer that is small until it is unpacked."""
+    """Return an application whose answer has `size` bytes after decompression."""
     body = gzip.compress(b" " * size)
     return answered(200, body, content_type="application/json", content_encoding="gzip")
 
 
 async def hanging(_scope: Scope, receive: Receive, _send: Send) -> None:
-    """Answer nothing until the client leaves."""
+    """Answer nothing until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def breaking(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Begin a stream, and break it off."""
+    """Begin an event stream and break it off."""
     headers = [(b"content-type", b"text/event-stream")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b": hello\n\n", "more_body": True})
@@ -104,7 +104,7 @@ async def breaking(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 def plain_server() -> MCPServer:
-    """A server of the SDK with the tools `add`, which tells its progress, and `fail`."""
+    """Return a server of the SDK with the tools `add`, which reports progress, and `fail`."""
     server = MCPServer("remote")
 
     @server.tool()
@@ -123,7 +123,7 @@ def plain_server() -> MCPServer:
 
 @asynccontextmanager
 async def serving(app: App) -> AsyncGenerator[str]:
-    """Serve an app on the loopback address; gives the address without a path."""
+    """Serve an application on loopback and yield its URL without a path."""
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]
         log_config=None,
@@ -154,7 +154,7 @@ async def serving(app: App) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def remote_server(token: str = "", **options: Any) -> AsyncGenerator[Remote]:
-    """Serve the plain server over streamable HTTP."""
+    """Serve the plain server over streamable HTTP, demanding `token` if given."""
     remote = Remote(cast("App", plain_server().streamable_http_app(**options)), token)
     async with serving(remote) as address:
         remote.url = f"{address}/mcp"

@@ -2,7 +2,7 @@
 
     mcp_program.py [--start hang|die|junk|modern] [--log FILE]
 
-Every message that it takes is appended to FILE.
+Every message that it receives is appended to FILE.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def progress(params, done, **more):
 
 
 def call(number, params):
-    """Give the result of a call, or None where there is no answer."""
+    """Return the result of a tool call, None to send no answer."""
     arguments = params.get("arguments") or {}
     match params["name"]:
         case "echo":

@@ -1,6 +1,6 @@
-"""The model's side of a test: replies, served in process or over a real socket.
+"""The scripted model of server tests: replies, served in process or over a real socket.
 
-A reply is a list of parts: bytes are sent at once, an event holds the stream until it is set, CUT
+A reply is a list of parts: bytes are sent at once, an Event holds the stream until it is set, CUT
 breaks the connection.
 """
 
@@ -22,7 +22,7 @@ PIXEL = base64.b64decode(
 
 
 class Cut:
-    """Break the connection here."""
+    """Part of a reply at which the connection breaks."""
 
 
 CUT = Cut()
@@ -38,12 +38,12 @@ class Reply:
 
 @dataclass
 class Refused:
-    """No connection is made."""
+    """Reply that refuses the connection."""
 
 
 @dataclass
 class ModelSide:
-    """Model's side that returns the replies in order and records the requests."""
+    """The model, which sends the replies in order and records the requests."""
 
     replies: list[Reply | Refused]
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class _Stream(httpx.AsyncByteStream):
 
 @asynccontextmanager
 async def over_a_socket(side: ModelSide) -> AsyncGenerator[str]:
-    """Serve the replies on loopback; gives the base URL."""
+    """Serve the replies on loopback and yield the base URL."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
     async with listener, anyio.create_task_group() as tasks:
@@ -151,7 +151,7 @@ async def _watch(side: ModelSide, stream: SocketStream, scope: anyio.CancelScope
     try:
         await stream.receive()
     except (anyio.EndOfStream, anyio.BrokenResourceError):
-        # A caller that has gone reads nothing more of this reply.
+        # The caller disconnected and does not read the rest of this reply.
         side.dropped.set()
         scope.cancel()
 

@@ -1,4 +1,4 @@
-"""Logins in this process, for tests of what can go wrong with them."""
+"""OAuth logins in this process, for tests of their failures."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -27,7 +27,7 @@ JSON = {"content_type": "application/json"}
 
 @dataclass
 class Attempt:
-    """A login in this process, and what came of it."""
+    """A login in this process: addresses shown, credentials stored, and the failure if any."""
 
     addresses: list[str] = field(default_factory=list[str])
     kept: list[Credentials] = field(default_factory=list[Credentials])
@@ -44,7 +44,7 @@ class Attempt:
         return address
 
     def back(self, **parameters: str) -> httpx.URL:
-        """The address to which the browser comes back, with these parameters and the state."""
+        """Return the redirect URL with these parameters and the state."""
         asked = httpx.URL(self.address).params
         return httpx.URL(asked["redirect_uri"]).copy_merge_params(
             {"state": asked["state"], **parameters}
@@ -53,7 +53,7 @@ class Attempt:
 
 @asynccontextmanager
 async def attempt(url: str, *, patience: float = BOUND, **more: Any) -> AsyncGenerator[Attempt]:
-    """Log in while the block plays the browser; how it ended is known after the block."""
+    """Log in while the block acts as the browser; after the block the result is in the attempt."""
     made = Attempt()
 
     async def run() -> None:
@@ -78,7 +78,7 @@ async def attempt(url: str, *, patience: float = BOUND, **more: Any) -> AsyncGen
 
 
 async def failure_of(url: str) -> str:
-    """Log in without a browser; gives why it failed."""
+    """Try a login that fails before it shows an address; return the failure."""
     async with attempt(url) as made:
         pass
     assert made.addresses == []
@@ -96,7 +96,7 @@ def resource_of(servers: Pair, **members: Any) -> App:
 
 
 async def log_in(store: Store, servers: Pair) -> Credentials:
-    """Log in to the server of a pair; gives what was stored."""
+    """Log in to the server of a pair, store the credentials and return them."""
     async with attempt(servers.url) as made:
         await made.shown.wait()
         await consent(made.address)
@@ -106,5 +106,5 @@ async def log_in(store: Store, servers: Pair) -> Credentials:
 
 
 def file_store(home: Path) -> Store:
-    """The store of a home, without a keyring."""
+    """Return the credential store of a home, without a keyring."""
     return Store(HomeFolder(home), "file")

@@ -1,4 +1,4 @@
-"""OAuth for the tests of the reference server: `agent mcp login` as a child process, and a browser.
+"""OAuth logins for tests: `agent mcp login` as a child process, and a simulated browser.
 
 The servers are those of `fixtures/oauth`.
 """
@@ -24,7 +24,7 @@ BOUND = 30.0
 
 @dataclass
 class Home:
-    """A home with a config.toml, and what the agent is told of its environment."""
+    """An agent's home with a config.toml, and environment variables for the agent."""
 
     path: Path
     environment: dict[str, str] = field(default_factory=dict[str, str])
@@ -48,7 +48,7 @@ class Home:
 
 @dataclass
 class Ended:
-    """A command that has ended."""
+    """The exit status and output of a command."""
 
     status: int
     out: str
@@ -56,7 +56,7 @@ class Ended:
 
 
 async def agent(home: Home, *words: str) -> Ended:
-    """Run `agent` with these words to its end."""
+    """Run `agent WORDS` to its end and return its output."""
     command = [sys.executable, "-m", "reference_server", *words]
     with anyio.fail_after(BOUND):
         done = await anyio.run_process(command, check=False, env=home.variables)
@@ -65,7 +65,7 @@ async def agent(home: Home, *words: str) -> Ended:
 
 @dataclass
 class Login:
-    """An `agent mcp login` that waits for the browser at `address`."""
+    """A running `agent mcp login` that waits for a browser to visit `address`."""
 
     process: Process
     address: str
@@ -81,17 +81,17 @@ class Login:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Return the query parameters of the address of the authorization server."""
+        """Return the query parameters of `address`."""
         return {name: one[0] for name, one in parse_qs(urlsplit(self.address).query).items()}
 
     def back(self, **parameters: str) -> httpx.URL:
-        """The address to which the browser comes back, with these parameters."""
+        """Return the redirect URL with these parameters."""
         return httpx.URL(self.parameters["redirect_uri"]).copy_merge_params(parameters)
 
 
 @asynccontextmanager
 async def logging_in(home: Home, *words: str, name: str = "docs") -> AsyncGenerator[Login]:
-    """Run `agent mcp login` until it has printed the address to visit."""
+    """Start `agent mcp login`, and yield it when it has printed the address to visit."""
     command = [sys.executable, "-m", "reference_server", "mcp", "login", name, *words]
     async with await anyio.open_process(command, env=home.variables) as process:
         try:
@@ -107,7 +107,7 @@ async def logging_in(home: Home, *words: str, name: str = "docs") -> AsyncGenera
 
 
 async def consent(address: str, answer: str = "allow") -> httpx.Response:
-    """Visit the address and answer on its page; gives what the browser is shown at last."""
+    """Visit the address and answer on its consent page; return the final response."""
     async with httpx.AsyncClient(follow_redirects=True, timeout=BOUND) as browser:
         page = await browser.get(address)
         page.raise_for_status()
@@ -117,19 +117,19 @@ async def consent(address: str, answer: str = "allow") -> httpx.Response:
 
 
 async def visit(address: httpx.URL | str) -> httpx.Response:
-    """Open an address in the browser."""
+    """Request an address as a browser does, without following redirects."""
     async with httpx.AsyncClient(timeout=BOUND) as browser:
         return await browser.get(address)
 
 
 def only_credentials(home: Home) -> dict[str, Any]:
-    """The one entry of the file."""
+    """Return the only entry of the credentials file."""
     [entry] = json.loads(home.credentials.read_text()).values()
     return entry
 
 
 async def logged_in(home: Home, pair: Pair, *words: str) -> Ended:
-    """Log in to the server of a pair, and allow it."""
+    """Log in to the server of a pair, with consent; return the command's output."""
     home.configure(pair.url)
     async with logging_in(home, *words) as login:
         await consent(login.address)

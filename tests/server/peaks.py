@@ -28,7 +28,7 @@ def end(*words):
 
 
 def peak_of(code: str, *arguments: str) -> tuple[list[str], int]:
-    """Run code that calls `begin()`, then `end(*words)`; gives the words and the MiB between."""
+    """Run code that calls `begin()`, then `end(*words)`; return the words and the MiB of growth."""
     command = [sys.executable, "-c", _MEASURING + code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A client of a reference server in the same process, and the ways to start one."""
+"""A client of a reference server in the same process, and functions that start both."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -23,7 +23,7 @@ BOUND = 20.0
 
 @dataclass
 class Peer:
-    """Sends, and keeps everything received in order."""
+    """A client; `seen` are all received messages, in order."""
 
     transport: MemoryTransport
     server: Server
@@ -32,7 +32,7 @@ class Peer:
     _next_id: int = 0
 
     async def serve(self, *, then_stop: bool = False) -> None:
-        """Let the server serve this client until it leaves."""
+        """Serve this client until it disconnects."""
         await self.server.serve(Connection(self.transport), then_stop=then_stop)
         self.transport.end_output()
 
@@ -67,7 +67,7 @@ class Peer:
         return await self.answer(await self.send(method, params))
 
     async def event(self, method: str, **fields: Any) -> Message:
-        """Wait for a notification whose params have these fields; gives the params."""
+        """Wait for a notification whose params have these fields; return its params."""
         found = await self.until(
             lambda m: (
                 m.get("method") == method
@@ -77,7 +77,7 @@ class Peer:
         return found["params"]
 
     async def asked(self, kind: str = "commandExecution", *, after: int = -1) -> Message:
-        """Wait for an approval request whose id is greater than `after`."""
+        """Wait for an approval request with an id greater than `after` and return it."""
         method = f"item/{kind}/requestApproval"
         return await self.until(lambda m: m.get("method") == method and m["id"] > after)
 
@@ -117,7 +117,7 @@ class Peer:
         return [m["params"] for m in self.seen if m.get("method") == method]
 
     def told_model(self, call: int = -1) -> str:
-        """Return the output of the tool call that the model got in its `call`-th call."""
+        """Return the tool output that is the last input of the model's call number `call`."""
         return self.side.bodies[call]["input"][-1]["output"]
 
     def completed_items(self, kind: str) -> list[Message]:
@@ -147,7 +147,7 @@ async def session(
     settings: Config | None = None,
     requires_initialize: bool = False,
 ) -> AsyncGenerator[Peer]:
-    """Start a server in this process, with one client."""
+    """Run a server in this process and yield a client of it."""
     side = ModelSide(list(replies))
     transport = MemoryTransport()
     async with running_server(
@@ -172,7 +172,7 @@ async def session(
 
 @asynccontextmanager
 async def another_client(first: Peer, name: str | None = None) -> AsyncGenerator[Peer]:
-    """Connect a further client to the server of `first`; with a name, it introduces itself."""
+    """Yield a further client of the server of `first`; with a name, after `initialize`."""
     transport = MemoryTransport()
     peer = Peer(transport, first.server, first.side)
     async with anyio.create_task_group() as tasks:

@@ -1,4 +1,4 @@
-"""Folders of skills on a disk, and what a client sees and does of them."""
+"""Folders of skills on disk, and requests and model inputs about them."""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from session_peer import Peer
 
 WORD = "vermilion"
-"""In the text of each skill that is made here."""
+"""Word in the text of each skill that is created here."""
 
 
 def put_skill(root: Path, name: str, *, text: str | None = None, **companions: str) -> Path:
-    """Make a skill in a folder of skills; gives the path of its SKILL.md."""
+    """Create a skill in a folder of skills; return the path of its SKILL.md."""
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "SKILL.md"
@@ -38,7 +38,7 @@ async def listed(peer: Peer, *cwds: Path | str, **params: Any) -> list[dict[str,
 
 
 async def entry(peer: Peer, cwd: Path | str, **params: Any) -> dict[str, Any]:
-    """List one working directory, without the built-in skills."""
+    """Request skills/list for one directory; return its entry, without built-in skills."""
     [found] = await listed(peer, cwd, **params)
     found["skills"] = [one for one in found["skills"] if one["scope"] != "system"]
     return found
@@ -67,7 +67,7 @@ async def say(peer: Peer, thread: str, *content: dict[str, Any]) -> None:
 
 
 def heard(peer: Peer, call: int = -1) -> str:
-    """All that users have said to the model, by its last call."""
+    """Return the texts of all user messages in the model's call number `call`."""
     return "\n".join(
         part.get("text", "")
         for one in peer.side.bodies[call]["input"]

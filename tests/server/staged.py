@@ -1,4 +1,4 @@
-"""A stage in the process of a test, and clients of it over real sockets."""
+"""A stage (server that plays scenarios to clients) in this process, and clients over sockets."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -29,7 +29,7 @@ model:
 
 @dataclass
 class Client:
-    """Speaks one message after the other, and keeps what it hears."""
+    """A client that waits for each response; `heard` are all received messages."""
 
     line: Any
     heard: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -45,7 +45,7 @@ class Client:
         return self.heard[-1]
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request; gives its result, or its error."""
+        """Send a request; return its result or its error."""
         self.ids += 1
         await self.say({"id": self.ids, "method": method, "params": params})
         while True:
@@ -60,26 +60,26 @@ class Client:
         return one
 
     async def begin(self, **params: Any) -> str:
-        """Shake hands and start a thread; gives its id."""
+        """Do the handshake and start a thread; return its id."""
         await self.ask("initialize", clientInfo={"name": "test", "version": "1"})
         await self.say({"method": "initialized"})
         return (await self.ask("thread/start", **params))["thread"]["id"]
 
     async def turn(self, thread: str, **params: Any) -> None:
-        """Start a turn; its end is not waited for."""
+        """Start a turn, without waiting for its end."""
         await self.ask(
             "turn/start", threadId=thread, input=[{"type": "text", "text": "hi"}], **params
         )
 
     async def play(self, **params: Any) -> dict[str, Any]:
-        """Play one whole turn to its end, and return it."""
+        """Start a thread and a turn, wait for the turn's end, and return the turn."""
         await self.turn(await self.begin(**params))
         return (await self.until("turn/completed"))["params"]["turn"]
 
 
 @dataclass
 class OverLines:
-    """A connection that sends lines, with the methods of a WebSocket's."""
+    """A connection over JSON Lines, with the interface of a WebSocket."""
 
     stream: anyio.abc.SocketStream
     held: bytes = b""
@@ -96,7 +96,7 @@ class OverLines:
 
 @dataclass
 class Staged:
-    """A stage that listens, and what it has told."""
+    """A listening stage, with its output and the results of ended connections."""
 
     stage: Stage
     choice: Choice
@@ -114,7 +114,7 @@ class Staged:
 
     @asynccontextmanager
     async def client(self, name: str = "", **options: Any) -> AsyncGenerator[Client]:
-        """A client that leaves after the block."""
+        """Yield a client that disconnects after the block."""
         options = {"proxy": None, "max_size": None, **options}
         if self.address.startswith("ws://"):
             async with websockets.connect(f"{self.address}/{name}", **options) as connection:
@@ -128,7 +128,7 @@ class Staged:
                 yield Client(OverLines(stream))
 
     async def result(self, number: int = 1) -> ConnectionResult:
-        """Wait for the result of the connection of that number, and return it."""
+        """Wait for the result of the connection with this number and return it."""
         with anyio.fail_after(BOUND):
             while True:
                 told = self.told
@@ -138,7 +138,7 @@ class Staged:
                 await told.wait()
 
     async def problems(self, number: int = 1) -> list[str]:
-        """The problems of a connection, without the folder of their file."""
+        """Return the problems of a connection, without the folder of their file."""
         ended = await self.result(number)
         return [one.removeprefix(f"{self.root.parent}/mine/") for one in ended.problems]
 
@@ -153,7 +153,7 @@ async def staged(
     environment: Mapping[str, str] | None = None,
     requires_initialize: bool = False,
 ) -> AsyncGenerator[Staged]:
-    """Play these files (name without suffix -> text) to clients for the length of the block."""
+    """Run a stage with these scenarios (name without suffix -> text) while the block runs."""
     (mine := folder / "mine").mkdir()
     (mine / "pytest.ini").touch()
     for name, text in files.items():

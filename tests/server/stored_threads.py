@@ -1,4 +1,4 @@
-"""Rollouts written by hand, and what a list must say of them: the model of the tests of lists."""
+"""Rollouts written by tests, with the expected content of thread/list."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ BEGUN = 1_760_000_000.0
 
 @dataclass
 class Stored:
-    """One thread, as its rollout says."""
+    """The expected fields of one stored thread."""
 
     id: str
     path: Path
@@ -39,7 +39,7 @@ class Stored:
 
 @dataclass
 class StoredHome:
-    """A home whose rollouts are written line by line; `threads` is what they say."""
+    """A home whose rollouts are written record by record; `threads` has the expected fields."""
 
     root: Path
     threads: dict[str, Stored] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class StoredHome:
         return thread
 
     def write(self, thread: Stored, kind: str, **fields: Any) -> None:
-        """Append a record of now."""
+        """Append a record with the next timestamp."""
         self.now += 1
         at = thread.created if kind == "thread" else self.now
         thread.updated = max(thread.updated, at)
@@ -74,7 +74,7 @@ class StoredHome:
         thread.preview = thread.preview or text
 
     def answer(self, thread: Stored) -> None:
-        """Append a record of which a list shows only the time."""
+        """Append a turn-completed record, which changes only the thread's update time."""
         end = {"turnId": "turn_1", "status": "completed", "error": None}
         self.write(thread, "turn-completed", **end)
 
@@ -88,7 +88,7 @@ class StoredHome:
         thread.name = name
 
     def move(self, thread: Stored) -> Path:
-        """Archive it, or bring it back; gives the old path."""
+        """Archive a thread, or unarchive it; return the old path of its rollout."""
         old = thread.path
         if thread.archived:
             thread.path = self.root / "sessions" / "2025/01/02" / old.name

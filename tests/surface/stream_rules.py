@@ -1,7 +1,7 @@
-"""A rule over the events of one program that is not of the product.
+"""A test rule over the events of one program, to prove that rules can read marks.
 
-Nobody states what an exit status says, so the product has no rule on it; this one proves that rules
-can read marks. Its id and level are given by hand, since a registered rule is one of the product.
+The specification does not define the exit status, so the product has no such rule. Its id and level
+are set directly, since a registered rule would be part of the product.
 """
 
 from typing import cast
@@ -15,7 +15,7 @@ from harness.trace.trace import Mark
 
 
 class StreamRule(Monitor):
-    """A rule over one process."""
+    """Base class of rules over one process."""
 
     level, needs, surface = Level.MUST, ("core",), "exec"
 
@@ -28,7 +28,7 @@ OF_PRODUCT = ("exec.end-is-last", "exec.thread-first", "exec.turn-ends")
 
 
 class StatusTellsFailure(StreamRule):
-    """The exit status is 0 unless a turn failed. Nobody states it: it is here to read marks."""
+    """Judges that the exit status is 0 exactly if no turn failed."""
 
     id, title = "stream.status-tells-failure", "The exit status tells whether a turn failed"
 

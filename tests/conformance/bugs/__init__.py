@@ -1,4 +1,4 @@
-"""The bug that each bundled scenario is about, planted, and the scenario seen red on it.
+"""A planted bug for each bundled scenario, on which the scenario must fail.
 
 A scenario is worth something if it fails on a server that does what its title forbids. So each of
 them has a bug here: the smallest mistake of a server that its title speaks of. The reference server
@@ -20,10 +20,10 @@ Write a function in `tables/<area>.py` and say what turns red::
 - `reds` has, for each scenario that the bug turns red, a finding: the id of a MUST or SHOULD rule,
   or a finding of the scenario itself and a piece of its message. A finding that a crashed or idle
   server would cause too proves nothing: name the one about the bug.
-- A bug serves several scenarios only where their titles share the point.
-- `swap` (planting.py) replaces what is named and raises where that is not there, `sent` and
-  `received` edit messages on their way. So a bug that finds nothing to spoil fails its test.
-- Prefer a bug that ends to one that hangs, which costs a whole timeout.
+- Use one bug for several scenarios only if their titles are about the same thing.
+- `swap` (planting.py) replaces the named code and raises if it does not exist, `sent` and
+  `received` edit messages. So a bug that finds nothing to change fails its test.
+- Prefer a bug that gives a wrong result to one that hangs, which costs a whole timeout.
 
 - Bugs about features that the reference server lacks are in `fixtures/servers/keeper.py`: `bug(…,
   server="keeper")`, and `swap("keeper:Keeper.thread_fork", …)`.

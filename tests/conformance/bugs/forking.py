@@ -1,7 +1,7 @@
-"""Servers with bugs as forks of the test process, which has imported the server already.
+"""Starting servers with bugs as forks of the test process, which has imported the server.
 
-Importing takes longer than most plays. A fork is a process of its own as any other: its streams,
-folder, environment and session are those that it was started with.
+Importing takes longer than most plays. A fork has the streams, working directory, environment and
+session that a started program would have.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIRST_UNUSED_DESCRIPTOR = 3
 
 @contextmanager
 def forked(program: str) -> Generator[None]:
-    """Fork instead of starting `python PROGRAM NAME …`, while the block runs."""
+    """Make `subprocess.Popen` fork instead of starting `python PROGRAM NAME …` in the block."""
     start = subprocess.Popen.__init__
 
     def fork(self: subprocess.Popen[Any], args: Any, *rest: Any, **options: Any) -> None:
@@ -52,7 +52,7 @@ def forked(program: str) -> Generator[None]:
 
 
 def _become(words: Sequence[str], env: Mapping[str, str]) -> NoReturn:
-    """Be this server, in a child whose streams are in place."""
+    """Run the server in the forked child and exit; its streams are already set."""
     # What the parent has is never finalized here: it would close descriptors of the same numbers.
     gc.freeze()
     status = 1

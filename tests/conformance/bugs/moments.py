@@ -28,7 +28,7 @@ def turn_begins(strike: Strike) -> None:
 
 
 def turn_ends(status: str, strike: Strike) -> None:
-    """Strike as each turn that ended with a status has ended."""
+    """Strike after each turn that ends with this status."""
 
     def end(original: Any) -> Any:
         def changed(turn: Any, error: Any) -> None:
@@ -42,7 +42,7 @@ def turn_ends(status: str, strike: Strike) -> None:
 
 
 def model_is_asked_again(strike: Strike) -> None:
-    """Strike after the model was cut off, before the retry."""
+    """Strike after the model's stream is cut off, before the retry."""
 
     def tell(original: Any) -> Any:
         def changed(turn: Any, *about: Any) -> None:
@@ -55,7 +55,7 @@ def model_is_asked_again(strike: Strike) -> None:
 
 
 def client_declines(strike: Strike) -> None:
-    """Strike when a command was declined."""
+    """Strike after the client declines a command."""
 
     def denied(original: Any) -> Any:
         def changed(run: Any, decision: Any) -> Any:

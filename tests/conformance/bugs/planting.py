@@ -1,7 +1,7 @@
-"""Tools that plant a bug in the reference server: replace code, edit messages on their way.
+"""Tools that plant a bug in the reference server: they replace code and edit messages.
 
-Each tool raises if it finds nothing to change, so that a renamed function cannot turn a bug into
-a correct server.
+Each tool raises if the code to change does not exist, so that a renamed function cannot turn a bug
+into a correct server.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Edit = Callable[[str, Message], list[Message]]
 
 
 def swap(place: str, make: Callable[[Any], Any]) -> None:
-    """Replace `package.module:name.attribute` by the result of `make`.
+    """Replace `package.module:name.attribute` by `make(original)`. LookupError if it is missing.
 
-    A function that others imported by name is replaced where it is used, not where it is made.
+    For a function that other modules import by name, name the module that uses it.
     """
     module, _, path = place.partition(":")
     owner: Any = importlib.import_module(module)
@@ -33,7 +33,7 @@ def swap(place: str, make: Callable[[Any], Any]) -> None:
 
 
 def instead(place: str, value: Any) -> None:
-    """Replace something by a value, or a function by another that does not need the first."""
+    """Replace `place` by a value, which may be another function. LookupError if it is missing."""
     swap(place, lambda _: value)
 
 
@@ -133,7 +133,7 @@ def items(kind: str, change: Callable[[str, Message], None]) -> None:
 
 @cache
 def _asked() -> dict[Any, str]:
-    """The methods of the requests that came, by id; kept up to date."""
+    """Return a mapping, kept up to date, of the ids of received requests to their methods."""
     asked: dict[Any, str] = {}
 
     def note(method: str, message: Message) -> Message:

@@ -21,11 +21,11 @@ KEEPER = Path(__file__).with_name("keeper.toml")
 TARGETS = {"reference": ("reference", "app-server"), "keeper": (str(KEEPER), "{listen}")}
 MAX_PLAYS = 3
 START_SECONDS = 20.0
-"""Bound of a start. It is not scaled: on a busy machine a server can take several seconds."""
+"""Maximum seconds of a server's start, unscaled: on a busy machine it can take several."""
 
 
 class Once(Repeats):
-    """Stub without repeats: these tests do not ask whether a failure is steady."""
+    """Stub that repeats nothing: these tests do not check whether a failure is flaky."""
 
     def repeat(self, *_: object) -> list[object]:  # type: ignore[override]
         return []
@@ -41,7 +41,7 @@ def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     target, arguments = TARGETS[planted.server]
     command = f"'{sys.executable}' '{SERVE}' {planted.name} {arguments}"
     wanted = [bundled_scenario(name) for name in planted.reds]
-    # A server takes a second or more to load what it speaks with MCP servers by.
+    # A server takes a second or more to import its MCP client.
     calls_mcp = any("mcp-tools" in one.scenario.needs for one in wanted)
     scale = 1.2 if calls_mcp else 0.4
     config = configure(target=target, server_cmd=command, scale=scale, keep_going=True)
@@ -73,7 +73,7 @@ def _play_until_told(session: WorkerSession, loaded: Loaded, red: str) -> Scenar
 
 
 def told(outcome: ScenarioOutcome) -> list[str]:
-    """Return the broken rules, INFO aside, and the findings of a play."""
+    """Return the broken MUST and SHOULD rules, and the findings of a play as `id: message`."""
     rules = {
         row.rule
         for row in outcome.rows
@@ -83,7 +83,7 @@ def told(outcome: ScenarioOutcome) -> list[str]:
 
 
 def tells(outcome: ScenarioOutcome, red: str) -> bool:
-    """Return True if `red` was reported: a rule, or a finding with a part of its message."""
+    """Return whether `red` was reported: a rule id, or `finding: part of its message`."""
     name, _, piece = red.partition(": ")
     if not piece:
         return name in told(outcome)

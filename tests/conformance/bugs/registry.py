@@ -1,4 +1,4 @@
-"""Bugs by name, with the findings that each turns red."""
+"""Bugs by name, with the scenarios that must fail on each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Server = Literal["reference", "keeper"]
 
 @dataclass(frozen=True)
 class Bug:
-    """Mistake of a server; `reds` has the finding that shows it, by the id of the scenario.
+    """A planted bug. `reds` maps the id of a scenario to the finding that shows the bug.
 
-    `server` is the one that has it: `reference`, or `keeper` (fixtures/servers) for features that
-    the reference server lacks.
+    `server` is the server to plant it in: `reference`, or `keeper` (fixtures/servers) for features
+    that the reference server lacks.
     """
 
     name: str
@@ -35,7 +35,7 @@ _found: dict[str, Bug] = {}
 def bug(
     *, reds: Mapping[str, str], server: Server = "reference"
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Register a bug: a function that plants it, named and described as the bug is."""
+    """Register a function that plants a bug; its name and docstring are those of the bug."""
 
     def register(plant: Callable[[], None]) -> Callable[[], None]:
         name = plant.__name__.replace("_", "-")

@@ -1,6 +1,6 @@
 """A server with one bug: `python serve.py NAME app-server`, or an address for one that listens.
 
-It is started by its path, since a server is started in a folder of its own.
+Start it by its path, since a server's working directory is not the project's.
 """
 
 from __future__ import annotations

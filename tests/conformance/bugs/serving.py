@@ -20,7 +20,7 @@ def main(name: str, *arguments: str) -> int:
         planted.plant()
         importlib.import_module("keeper").main(*arguments)
         return 0
-    # As the server itself does before anything heavy is imported; to plant a bug imports it.
+    # Planting imports the whole server, before which the server itself would do this.
     cli._without_plugins()
     planted.plant()
     return cli.main(arguments)

@@ -1,6 +1,6 @@
 """A broken server: `python tests/fuzz/broken_servers NAME app-server`.
 
-It is started by its path, since a server is started in a folder of its own.
+Start it by its path, since a server's working directory is not the project's.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tests.fuzz.broken_servers.registry import every  # noqa: E402
 
 
 def main(name: str, *arguments: str) -> int:
-    """Plant the bug and serve."""
+    """Plant the bug and serve; return the exit status."""
     planted = every()[name]
-    # As the server itself does before anything heavy is imported; to plant a bug imports it.
+    # Planting imports the whole server, before which the server itself would do this.
     cli._without_plugins()
     planted.plant()
     return cli.main(arguments)

@@ -1,4 +1,4 @@
-"""Further bugs, of another hand: settings, lists, clients that come back, retries, reviews."""
+"""Ten further bugs: settings, lists, returning clients, retries, reviews."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SUBSCRIBERS = "reference_server.session.subscribers:Subscribers"
 
 @broken(tells="steer.granted")
 def turn_that_compacted_takes_no_input() -> None:
-    """A turn that has compacted the history is taken for a compaction to its end.
+    """A turn that has compacted the history rejects turn/steer, as a manual compaction does.
 
-    Sequence: a turn leaves so many tokens that the next one compacts by itself; once it has, the
+    Sequence: a turn uses so many tokens that the next one compacts automatically; after that the
     client steers it.
-    Breaks "turn/steer": it fails only where no turn is active or the id is of another.
+    Breaks "turn/steer": it fails only if no turn is active or the turn id is another.
     """
 
     def compact(original: Any) -> Any:
@@ -39,10 +39,10 @@ def turn_that_compacted_takes_no_input() -> None:
 
 @broken(tells="rollback.drops")
 def rollback_counts_what_was_steered() -> None:
-    """A rollback counts messages of the user, and what was steered is one more of them.
+    """A rollback counts user messages instead of turns, and steered input is a message too.
 
-    Sequence: a turn is steered, and runs to its end; thread/rollback drops one turn. The cut is
-    within that turn then, which is kept.
+    Sequence: a turn is steered, and completes; thread/rollback drops one turn. Only the steered
+    part is cut, and the turn is kept.
     Breaks "thread/rollback": it drops the last N turns.
     """
     from harness.protocol.wire.thread_operations import ThreadRollbackResult
@@ -119,7 +119,7 @@ def archived_again_is_listed_as_restored() -> None:
 
 @broken(tells="thread.cwd-captured")
 def personality_of_a_resume_moves_the_thread() -> None:
-    """A resume with a personality gives a loaded thread the working directory of the server.
+    """A resume with a personality changes a loaded thread's cwd to that of the server.
 
     Sequence: thread/start, thread/resume of the thread, still loaded, with a personality; a turn
     that runs a command.
@@ -140,10 +140,10 @@ def personality_of_a_resume_moves_the_thread() -> None:
 
 @broken(tells="error.names-turn")
 def retry_of_a_second_thread_is_told_of_the_first() -> None:
-    """The server keeps one thread that tries again, not one for each turn.
+    """The server remembers one retrying thread, and reports retries of other threads on it.
 
-    Sequence: the model's answer to a turn breaks off, and the next try is not over yet when that of
-    a turn of another thread breaks off too.
+    Sequence: the model's stream for a turn breaks off, and during the retry that of a turn of
+    another thread breaks off too.
     Breaks "Events": `error` has the threadId and the turnId of the turn.
     """
     from harness.protocol.wire.error import ErrorNotification
@@ -181,7 +181,7 @@ def retry_of_a_second_thread_is_told_of_the_first() -> None:
 
 @broken(tells="turn.started-once")
 def back_after_leaving_is_told_twice() -> None:
-    """A client that left a thread which others follow is kept as one that left, and added again.
+    """A client that unsubscribes from a shared thread and resumes it is subscribed twice.
 
     Sequence: a second client resumes a thread, unsubscribes from it, and resumes it again; a turn.
     Breaks "turn/start": turn/started is emitted.
@@ -213,9 +213,9 @@ def back_after_leaving_is_told_twice() -> None:
 
 @broken(tells="fork.copies-history")
 def fork_leaves_out_turns_without_input() -> None:
-    """A fork takes over the turns that begin by a message of the user, so no review.
+    """A fork copies only turns with a user message, so no reviews.
 
-    Sequence: review/start; once it is over, thread/fork.
+    Sequence: review/start; after its end, thread/fork.
     Breaks "thread/fork": the new thread has the copied history.
     """
 
@@ -240,7 +240,7 @@ def fork_leaves_out_turns_without_input() -> None:
 
 @broken(tells="turn.diff-whole")
 def declined_change_empties_the_diff() -> None:
-    """A file change that is declined takes the changes before it out of the turn's diff.
+    """A declined file change removes the earlier changes from the turn's diff.
 
     Sequence: in one turn the client accepts a change of one file, then declines one of another.
     Breaks "Events": diff is the unified diff string of the turn.
@@ -259,7 +259,7 @@ def declined_change_empties_the_diff() -> None:
 
 @broken(tells="name.told")
 def name_set_in_a_turn_is_lost_by_an_interrupt() -> None:
-    """A name that is set while a turn runs waits for its end, and is forgotten if that is cut off.
+    """A name that is set while a turn runs is applied at its end, and lost after an interrupt.
 
     Sequence: while a turn runs, thread/name/set; then turn/interrupt.
     Breaks "thread/name/set": it sets the name; thread/name/updated is emitted when that changes.
@@ -293,10 +293,10 @@ def name_set_in_a_turn_is_lost_by_an_interrupt() -> None:
 
 @broken(tells="item.completed-once")
 def interrupt_completes_what_a_retry_cut_off() -> None:
-    """A try takes over the items of the one before, which an interrupt completes with its own.
+    """An interrupt during a retry completes the items of the failed attempt a second time.
 
-    Sequence: the stream of the model breaks off within a message; the server asks again, and the
-    turn is interrupted while the model speaks.
+    Sequence: the model's stream breaks off within a message; the server retries, and the turn is
+    interrupted while the model streams.
     Breaks "Item lifecycle": item/completed carries the final item, once.
     """
 

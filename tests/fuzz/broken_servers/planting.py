@@ -1,4 +1,4 @@
-"""Tools for bugs that need a sequence: handlers wrapped, and what a client sent last."""
+"""Tools for bugs that need a sequence of requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Handler = Callable[[Any, Any], Awaitable[None]]
 
 
 def handled(method: str, make: Callable[[Handler], Handler]) -> None:
-    """Replace the handler of a method by what `make` makes of it."""
+    """Replace the handler of a method by `make(handler)`."""
     from reference_server.handlers import discover
     from reference_server.handlers.registry import registered_handlers
 
@@ -21,7 +21,7 @@ def handled(method: str, make: Callable[[Handler], Handler]) -> None:
 
 
 def noticed(notice: Callable[[Any, Any], None]) -> None:
-    """Call a function with each connection and request, as the request comes."""
+    """Call `notice` with the connection and the request before each request is handled."""
 
     def take(original: Any) -> Any:
         async def changed(server: Any, connection: Any, request: Any) -> None:

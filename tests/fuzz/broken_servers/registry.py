@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HUNTED = ("turns", "threads")
-# Of another hand: not each of them is found within a minute yet (ADR 42).
+# Not each of these is found within a minute yet (ADR 42).
 FURTHER = ("further",)
 SEQUENCES = Path(__file__).with_name("sequences")
 
 
 @dataclass(frozen=True)
 class Broken:
-    """One broken server; `tells` is the MUST rule that its sequence breaks."""
+    """One broken server; `what` describes its bug, `tells` is the MUST rule that finds it."""
 
     name: str
     what: str
@@ -24,7 +24,7 @@ class Broken:
 
     @property
     def sequence(self) -> Path:
-        """The scenario that shows the bug."""
+        """Return the path of the scenario that shows the bug."""
         return SEQUENCES / f"{self.name}.scenario.yaml"
 
 
@@ -32,7 +32,7 @@ _found: dict[str, Broken] = {}
 
 
 def broken(*, tells: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Register a function that plants a bug; the server has its name, with dashes."""
+    """Register a function that plants a bug; its name, with dashes, is that of the server."""
 
     def register(plant: Callable[[], None]) -> Callable[[], None]:
         name = plant.__name__.replace("_", "-")
@@ -45,7 +45,7 @@ def broken(*, tells: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
 
 
 def every(modules: Sequence[str] = (*HUNTED, *FURTHER)) -> dict[str, Broken]:
-    """The broken servers of some modules, by name."""
+    """Return the broken servers of some modules, by default all, by name."""
     names = [f"{__package__}.{module}" for module in modules]
     for name in names:
         importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Bugs in what becomes of threads: rollback, archive, resume, fork, subscriptions."""
+"""Bugs in operations on threads: rollback, archive, resume, fork, subscriptions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def rollback_after_a_compaction_drops_more() -> None:
     """A rollback right after a compaction drops one turn too many.
 
     Sequence: two turns or more, of which the last compacts the history, or is followed by
-    thread/compact/start; then thread/rollback. A turn that only compacts is not counted at all, as
-    the text may be read.
+    thread/compact/start; then thread/rollback. A turn that only compacts is not counted at all,
+    which the specification allows.
     Breaks "thread/rollback": it drops the last N turns.
     """
     from reference_server.rollout.records import CompactedRecord, TurnStartedRecord
@@ -44,7 +44,7 @@ def rollback_after_a_compaction_drops_more() -> None:
 
 @broken(tells="name.told")
 def name_set_while_archiving_is_lost() -> None:
-    """A name that is set before thread/archive is answered is taken, and lost.
+    """A name that is set before thread/archive is answered is accepted, and lost.
 
     Sequence: thread/archive, and thread/name/set for the same thread without waiting.
     Breaks "thread/name/set": it sets the name; thread/name/updated is emitted when that changes.
@@ -127,7 +127,7 @@ def fork_has_the_turns_of_the_last_resume() -> None:
 
 @broken(tells="turn.started-announced")
 def fork_by_another_client_takes_the_subscription() -> None:
-    """A fork by a client that does not follow the thread ends the subscriptions of those who do.
+    """A fork by a client that is not subscribed to the thread unsubscribes all others.
 
     Sequence: one client starts a thread; another forks it; the first starts a turn.
     Breaks "turn/start": turn/started and turn/completed are emitted.
@@ -149,7 +149,7 @@ def fork_by_another_client_takes_the_subscription() -> None:
 
 @broken(tells="loading.closed-told")
 def resumed_twice_must_be_left_twice() -> None:
-    """A client that resumes a thread which it follows already counts as two subscribers.
+    """A client that resumes a thread it is subscribed to counts as two subscribers.
 
     Sequence: thread/start; thread/resume of the same thread; thread/unsubscribe.
     Breaks "Thread storage and loading": a thread whose last subscriber leaves is unloaded, and

@@ -1,4 +1,4 @@
-"""Bugs in what happens within turns: outputs, questions, steering, interrupts, patches."""
+"""Bugs within turns: outputs, approvals, steering, interrupts, patches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PATCH = "reference_server.engine.tools.patch:_PatchRun"
 
 @broken(tells="item.completed-last")
 def output_of_the_second_call_goes_to_the_first() -> None:
-    """After a retry, what the second of two commands writes is streamed as output of the first.
+    """After a retry, output of the second of two commands is streamed as output of the first.
 
-    Sequence: the stream of the model's answer breaks off, the server asks again in the same turn,
-    and that answer, or a later one of the turn, has two commands.
+    Sequence: the model's stream breaks off, the server retries, and the new answer, or a later one
+    of the turn, has two commands.
     Breaks "Item lifecycle": deltas of an item come before its item/completed, which is last.
     """
     from harness.protocol.wire.item_events import CommandExecutionOutputDeltaNotification
@@ -63,10 +63,10 @@ def output_of_the_second_call_goes_to_the_first() -> None:
 
 @broken(tells="turn.completes")
 def answer_after_a_steer_settles_another_question() -> None:
-    """An answer that a client sends right after turn/steer settles its other open question.
+    """A response that a client sends right after turn/steer resolves its other open approval.
 
     Sequence: turns of two threads wait for an approval each; the client steers one of the turns,
-    and answers one of the questions before it sends another request.
+    and answers one approval request before it sends another request.
     Breaks "Approval sequence": the client answers a request by its id, and only then the work of
     that request goes on.
     """
@@ -95,7 +95,7 @@ def answer_after_a_steer_settles_another_question() -> None:
 
 @broken(tells="item.completed-once")
 def reconnect_in_a_patch_tells_its_diff_twice() -> None:
-    """A client that reconnects during the approval of a patch gets its end, and its diff, twice.
+    """A client that reconnects during a patch's approval gets item/completed and the diff twice.
 
     Sequence: the client gets an approval request for a file change, and disconnects; a new
     connection resumes the thread and accepts, or declines.
@@ -139,10 +139,10 @@ def reconnect_in_a_patch_tells_its_diff_twice() -> None:
 
 @broken(tells="turn.started-announced")
 def interrupt_of_a_steered_turn_eats_the_next() -> None:
-    """An interrupt of a turn with unread input is kept, and ends the next turn before it begins.
+    """An interrupt of a turn with pending steered input also drops the next turn.
 
-    Sequence: a turn is at work on a tool call (it waits for an approval, or a command runs); the
-    client steers it, and interrupts it before the model is asked again; then it starts another.
+    Sequence: a turn runs a tool call (it waits for an approval, or a command runs); the client
+    steers it, and interrupts it before the next model call; then it starts another turn.
     Breaks "turn/start": turn/started is emitted, and every turn ends with turn/completed.
     """
 

@@ -1,7 +1,7 @@
-"""Check that bundled scenarios miss the bugs.
+"""A check that no bundled scenario finds the bugs.
 
-`python -m tests.fuzz.broken_servers.unseen [NAME]…` plays them on each server, or on some. If a
-scenario has come to find the bug of a server, plant another bug.
+`python -m tests.fuzz.broken_servers.unseen [NAME]…` plays all bundled scenarios on these servers,
+or on all. If a new scenario finds a bug, plant another bug instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SERVER = Path(__file__).parent
 
 
 def main(*names: str) -> int:
-    """Play, and print the verdict of each server; 1 if one is not green."""
+    """Play the scenarios and print each server's verdict; return non-zero if any run fails."""
     seen = 0
     for name in names or every():
         command = f"'{sys.executable}' '{SERVER}' {name} app-server"

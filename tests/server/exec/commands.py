@@ -1,4 +1,4 @@
-"""Helpers for tests of commands: run one, keep it waiting, look for processes that outlive it."""
+"""Helpers for tests of commands: output, blocking pipes, and processes that outlive a command."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ import pytest
 from reference_server.sandbox.process import Command, Finished, Running
 
 BOUND = 30
-"""Seconds in which a test's command must have done its part, on a machine under load."""
+"""Maximum seconds of a wait for a command, on a machine under load."""
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
@@ -22,7 +22,7 @@ def shell(script: str, cwd: Path | str, **options) -> Command:
 
 
 class Heard:
-    """Output of a command so far, which can be awaited."""
+    """Output of a command so far, with waits for more."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -43,7 +43,7 @@ class Heard:
                 await self._more.wait()
 
     async def pids(self, count: int) -> list[int]:
-        """The process ids that a script printed, a line each."""
+        """Wait for `count` lines, each with a process id, and return the ids."""
         await self.until(lambda text: text.count("\n") >= count)
         return [int(word) for word in self.text.split()]
 
@@ -57,12 +57,12 @@ async def finished(command: Command) -> Finished:
 
 
 def living(*pids: int) -> list[int]:
-    """Return the pids that still exist, zombies too, which only their parent can reap."""
+    """Return the process ids that still exist, also as zombies."""
     return [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
 
 
 async def ended(*watched: int) -> None:
-    """Wait until processes that are not our children have ended; closes their pidfds."""
+    """Wait until the processes of these pidfds have ended; close the pidfds."""
     with anyio.fail_after(BOUND):
         for fd in watched:
             await anyio.wait_readable(fd)
@@ -70,7 +70,7 @@ async def ended(*watched: int) -> None:
 
 
 def fifo(folder: Path, name: str = "never") -> Path:
-    """Make a pipe on which `read x < name` blocks until it is opened for writing."""
+    """Create a named pipe on which `read x < name` blocks until it is opened for writing."""
     path = folder / name
     os.mkfifo(path)
     return path

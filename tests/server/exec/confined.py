@@ -1,4 +1,4 @@
-"""A place with everything that a confined command must not touch, and the way to try."""
+"""A place with files and sockets that a sandboxed command must not touch, and tools to test it."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ def workspace_write(roots: Sequence[str] = (), *, network: bool = False) -> Work
 
 @dataclass
 class Place:
-    """A user's home, an agent's home in it, a workspace that is a repository, and outside."""
+    """Folders of a test: a user's home with the agent's home, a git workspace, and `outside`."""
 
     base: Path
     ordinary: bool
@@ -79,7 +79,7 @@ class Place:
 
     @property
     def become(self) -> tuple[str, ...]:
-        """Return the words that run a command as the owner of the place; () for this user."""
+        """Return the command prefix that runs as the place's owner; () if that is this user."""
         user = f"{ORDINARY}"
         options = ("--reuid", user, "--regid", user, "--clear-groups", "--")
         return ("setpriv", *options) if self.ordinary else ()
@@ -117,7 +117,7 @@ class Place:
 
 @cache
 def missing() -> str:
-    """Return why this machine cannot confine commands, "" if it can; without our own code."""
+    """Return why bubblewrap does not work on this machine, "" if it does; uses no project code."""
     path = f"{PLACES}:{os.environ.get('PATH', '')}"
     program = shutil.which("bwrap", path=path)
     if program is None:
@@ -130,10 +130,10 @@ def missing() -> str:
 NO_SANDBOX = f"no sandbox on this machine: {missing()}"
 needs_sandbox = pytest.mark.skipif(bool(missing()), reason=NO_SANDBOX)
 sandboxed = [linux, pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket, needs_sandbox]
-"""Marks of a module whose commands are confined for real."""
+"""Marks of a module whose tests run commands in the real sandbox."""
 _USERS = ["this user", "an ordinary user"] if os.geteuid() == 0 else ["this user"]
 IDENTITIES = one_in(2, _USERS, pytest.mark.attacks)
-"""Users who run the commands: this one, and for root under `make attacks` an ordinary one too."""
+"""Users who run the commands: this one and, if it is root, under `make attacks` an ordinary one."""
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def a_place(*, ordinary: bool) -> Generator[Place]:
 
 @contextmanager
 def program_that_listens(folder: Path) -> Generator[Path]:
-    """A program's socket in a folder of its own, as an ssh agent has it."""
+    """Yield the path of a listening socket in a folder, such as an ssh agent has."""
     path = folder / "agent.1"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -178,7 +178,7 @@ def was_reached(server: socket.socket) -> bool:
 
 
 def processes_in(folder: Path) -> list[int]:
-    """Living processes whose working directory is there, whoever their parent is."""
+    """Return the ids of all processes with this working directory."""
     found: list[int] = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

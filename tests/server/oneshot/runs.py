@@ -1,4 +1,4 @@
-"""`agent exec` as a child process, and what it printed."""
+"""Running `agent exec` as a child process, with scenarios for its model."""
 
 import json
 import os
@@ -13,12 +13,13 @@ import reference_server
 
 ROOT = Path(reference_server.__file__).parents[1]
 BOUND = 60
-"""Seconds for a run, on a machine under load."""
+"""Maximum seconds of a run, on a machine under load."""
 JSON = ("--experimental-json", "--skip-git-repo-check")
 
 
 def scenario(folder: Path, reply: str, *more: str) -> str:
-    """Write a scenario of these model steps, each a reply (a YAML list in brackets) or whole."""
+    """Write a scenario with these model steps, each a reply (`[…]`) or a whole step; return its
+    path."""
     path = folder / "one.scenario.yaml"
     steps = "".join(
         f"  - reply: {one}\n" if one.startswith("[") else f"  - {one}\n" for one in (reply, *more)
@@ -54,7 +55,7 @@ class Ran:
 
 @dataclass
 class Agent:
-    """The command, with a home and a working directory of its own."""
+    """The command `agent exec`, with a home and a working directory of its own."""
 
     folder: Path
 

@@ -1,4 +1,4 @@
-"""One turn of `agent exec` inside the test's process: a scripted model, and the events."""
+"""Running one turn of `agent exec` in this process, with a scripted model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ CONFIG = Config(
 
 @dataclass
 class Kept:
-    """A sink that keeps the events; `seen` is called with each."""
+    """A sink that stores the events and calls `seen` with each."""
 
     events: list[Fields] = field(default_factory=list)
     finished: bool = False
@@ -46,7 +46,7 @@ class Kept:
         return [event["type"] for event in self.events]
 
     def of_type(self, kind: str) -> list[tuple[str, Fields]]:
-        """The events with items of a type: what happened to the item, and the item."""
+        """Return the item events of a type, as pairs of "started" or "completed" and the item."""
         return [
             (event["type"].removeprefix("item."), event["item"])
             for event in self.events
@@ -61,7 +61,7 @@ class Played(Kept):
 
 
 def model(folder: Path, *replies: str) -> Callable[[], ScriptedConnection]:
-    """The scripted model; each reply is a YAML list in brackets."""
+    """Return a factory of the scripted model; each reply is a YAML list in brackets."""
     loaded = load_scenario(Path(scenario(folder, *replies)))
     return lambda: ScriptedConnection(scripted_model_of(loaded))
 
@@ -74,7 +74,7 @@ async def play(
     seen: Callable[[Fields], None] = lambda _event: None,
     **settings: Any,
 ) -> Played:
-    """Play a turn; `settings` are those of the job, or of its configuration."""
+    """Run a turn and return its result; `settings` are fields of the job or its configuration."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
     of_job = {name: settings.pop(name) for name in list(settings) if name in Job.__slots__}

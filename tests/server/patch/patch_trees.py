@@ -1,6 +1,6 @@
-"""Trees of files, random edits of them, and the patch that a careful model would write for it.
+"""Random trees of files and edits, and the patch that a careful model would write for them.
 
-Nothing of it uses the engine, so that it can judge it.
+It uses no code of the patch engine, so that it can test it.
 """
 
 import os
@@ -28,7 +28,7 @@ NAMES = (
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Every file below a folder with its permission bits, and every folder with a `/`."""
+    """Return content and permission bits of each file below a folder; folders end with `/`."""
     found: Snapshot = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
@@ -43,13 +43,13 @@ def snapshot(root: Path) -> Snapshot:
 
 
 def files(root: Path) -> Snapshot:
-    """The same without the folders."""
+    """Return the snapshot of a folder without its subfolders."""
     return {name: one for name, one in snapshot(root).items() if not name.endswith("/")}
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A text file: lines without their ends."""
+    """A text file; `lines` are without line endings."""
 
     lines: tuple[str, ...]
     ending: str = "\n"
@@ -84,7 +84,7 @@ def expected(tree: Mapping[str, File]) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Change of one file; `after` None: it is deleted."""
+    """Change of one file: `before` is None if it is added, `after` if it is deleted."""
 
     before: File | None
     after: File | None
@@ -92,7 +92,7 @@ class Edit:
 
 
 def patch_for(edits: Mapping[str, Edit], context: int = 3) -> str:
-    """The patch text for edits."""
+    """Return the patch text for edits, by path, with this number of context lines."""
     lines = ["*** Begin Patch"]
     for name, edit in edits.items():
         if edit.before is None:
@@ -156,7 +156,7 @@ def _some_file(draw: st.DrawFn, *, apart: bool) -> File:
 
 @st.composite
 def trees_with_edits(draw: st.DrawFn, *, apart: bool) -> tuple[Tree, dict[str, Edit], Tree]:
-    """A tree, edits of some of its files, and the tree that they lead to."""
+    """Draw a tree, edits of some of its files, and the resulting tree."""
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))
     present = draw(st.integers(0, len(names)))
     tree = {name: draw(_some_file(apart=apart)) for name in names[:present]}

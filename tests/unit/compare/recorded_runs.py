@@ -1,4 +1,4 @@
-"""Runs made by hand, for tests that compare runs."""
+"""Made-up runs, for tests that compare runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row(verdict: Verdict, **more: Any) -> Row:
 
 
 def played(name: str = SCENARIO, *rows: Row, **more: Any) -> ScenarioOutcome:
-    """A scenario that was played, in a trace named for it."""
+    """Return the outcome of a played scenario, with a trace of the same name."""
     trace = f"/{name}.jsonl"
     fields: dict[str, Any] = {"verdict": Verdict.PASS, "played": True, "kept": trace}
     fields |= {"record": Record(choices=[Sighting("rpc.handshake", "", "same", 1, 0)]), **more}

@@ -1,7 +1,7 @@
 """Driver that starts a fixture server, talks to it, and reaps it; every wait has a bound.
 
-It keeps every line that the server wrote, as bytes, and looks at them by predicate. It judges
-nothing and shares nothing with the harness's own client.
+It stores every line of the server as bytes. It judges nothing and shares no code with the
+harness's client.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ BOUND = 5.0
 
 
 class Session:
-    """One running server, by its script and arguments below fixtures/servers.
+    """One running server; `script` is its path below fixtures/servers, with arguments.
 
-    `lines` are complete lines, `tail` is what came after them.
+    `lines` are the complete lines of its output, `tail` is an unfinished last line.
     """
 
     def __init__(self, script: str, home: Path, model_url: str = "") -> None:
@@ -76,7 +76,7 @@ class Session:
                 self.changed.notify_all()
 
     def until(self, predicate: Callable[[], Any]) -> bool:
-        """Wait until the predicate holds or the server closed its output; say whether it holds."""
+        """Wait until `predicate` is true or the server closes its output; return if it is true."""
         with self.changed:
             self.changed.wait_for(lambda: predicate() or self.closed, BOUND)
             return bool(predicate())
@@ -93,7 +93,7 @@ class Session:
 
     @property
     def messages(self) -> list[Json]:
-        """Every line that is a JSON object; a line that is not one is left out."""
+        """Return all lines that are JSON objects, except those of 1 MiB or more."""
         found: list[Any] = []
         for line in list(self.lines):
             if len(line) < 1 << 20:
@@ -126,7 +126,7 @@ class Session:
         return self.send("turn/start", threadId=thread["id"], input=content)
 
     def end(self) -> int:
-        """Close stdin, and return the exit status once all output was read."""
+        """Close stdin, read all output, and return the exit status."""
         assert self.process.stdin
         self.process.stdin.close()
         return self.drain()
@@ -154,7 +154,7 @@ class Session:
 
 @contextmanager
 def session(script: str, home: Path, model_url: str = "") -> Generator[Session]:
-    """Run a server for the length of the block; afterwards its whole process group is gone."""
+    """Run a server while the block runs, then end its whole process group."""
     running = Session(script, home, model_url)
     try:
         yield running

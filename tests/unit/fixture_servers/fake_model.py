@@ -1,7 +1,7 @@
-"""A tiny Responses API for the tests of the fixture servers: an HTTP server in a thread.
+"""A small fake of the Responses API for tests of the fixture servers: an HTTP server in a thread.
 
-It plays one prepared reply per call, in the order of the calls, and keeps the request bodies. It
-is not the harness's fake model, so that the fixture servers are tested without the harness.
+It sends one prepared reply per call, in order, and stores the request bodies. It shares no code
+with the harness's fake model, so that the fixture servers are tested without the harness.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMPLETED: Json = {"type": "response.completed", "response": {"id": "r", "usage"
 
 @dataclass
 class FakeModel:
-    """`replies` are consumed one per call: events, an HTTP status, or events that wait in a row."""
+    """The fake model; each call consumes one of `replies`, which `will` adds."""
 
     url: str
     replies: Queue[list[Part]] = field(default_factory=Queue[list[Part]])
@@ -48,7 +48,7 @@ class FakeModel:
     hung_up: threading.Event = field(default_factory=threading.Event)
 
     def will(self, *parts: Part | list[Json]) -> None:
-        """Queue a reply; an int is an HTTP status, an Event is waited for, the end disconnects."""
+        """Queue a reply: an int is an HTTP status, an Event is waited for; its end disconnects."""
         flat: list[Part] = []
         for part in parts:
             if isinstance(part, list):
@@ -82,7 +82,7 @@ def _handler(model: FakeModel) -> type[BaseHTTPRequestHandler]:
                     model.hung_up.set()
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing: the tests' own output is what is read."""
+            """Write no log into the output of the tests."""
 
     return Handler
 

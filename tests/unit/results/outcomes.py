@@ -1,4 +1,4 @@
-"""Outcomes made by hand, for what merges and judges them."""
+"""Made-up outcomes, for tests of merging and judging them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A server in memory, for what stands on our side of a connection.
+"""A fake server in memory, for tests of the client side.
 
-It answers by a table of methods and says only what a test makes it say.
+It answers from a table of methods and sends only messages that a test tells it to send.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ THREAD, TURN = "thr_1", "turn_1"
 
 
 class FakeServer:
-    """The far side. `answers` maps a method to a function of its params; None leaves it open."""
+    """The server. `answers` maps a method to a function of its params; None sends no answer."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -86,7 +86,7 @@ class FakeServer:
 
 @asynccontextmanager
 async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, ConnectionLedgers]]:
-    """A peer connected to a fake server; `bounds` are those of the recorder."""
+    """Yield a client connected to a fake server; `bounds` are arguments of the recorder."""
     near, far = memory_pair(1 << 16)
     recorder, owed = Recorder(**bounds), ConnectionLedgers()
     recorder.listeners.append(owed.feed)
@@ -105,7 +105,7 @@ async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, Con
 
 @asynccontextmanager
 async def further(peer: Peer, name: str = "c2") -> AsyncGenerator[tuple[Peer, FakeServer]]:
-    """Another connection of the same conversation, to a server of its own."""
+    """Yield another client of the same conversation, connected to a fake server of its own."""
     near, far = memory_pair(1 << 16)
     another, server = Peer(LineTransport(near, near), peer.recorder, name=name), FakeServer(far)
     try:

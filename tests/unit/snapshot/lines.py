@@ -1,4 +1,4 @@
-"""Transcripts for tests, written as the lines of their files."""
+"""Transcripts and traces for tests, given as the lines of a transcript file."""
 
 import json
 
@@ -19,7 +19,7 @@ COMPLETED = '<- {"method": "turn/completed", "params": {"turn": {"status": "comp
 
 
 def said(*lines: str, end: str = "quiescent", free: bool = False) -> Transcript:
-    """A transcript of these lines; those after `client N:` are of that client."""
+    """Return a transcript with these lines; those after `client N:` belong to that client."""
     client, messages = 0, list[Message]()
     for line in lines:
         if line.startswith("client "):
@@ -31,7 +31,7 @@ def said(*lines: str, end: str = "quiescent", free: bool = False) -> Transcript:
 
 
 def traced(*lines: str, marks: tuple[MarkBody, ...] = (), connection: str = "c1") -> Trace:
-    """A trace of these lines, as they were on the wire."""
+    """Return a trace whose frames are these lines."""
     frames: list[WireFrame] = []
     for seq, line in enumerate(lines):
         arrow, _, rest = line.partition(" ")

@@ -1,4 +1,4 @@
-"""Small right messages in our own words, from which the tests of this folder make wrong ones."""
+"""Small valid messages, which the tests of this folder change into invalid ones."""
 
 import copy
 from typing import Any
@@ -56,17 +56,17 @@ ITEMS: dict[str, dict[str, Any]] = {
 
 
 def item(item_type: str, **changes: Any) -> dict[str, Any]:
-    """A right item of that type, with members changed or added."""
+    """Return a valid item of this type, with members changed or added."""
     return {"type": item_type, "id": "item_1", **copy.deepcopy(ITEMS[item_type]), **changes}
 
 
 def changed(value: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A deep copy with members changed or added."""
+    """Return a deep copy with members changed or added."""
     return {**copy.deepcopy(value), **changes}
 
 
 def without(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    """A deep copy that lacks the named members."""
+    """Return a deep copy without the named members."""
     return {key: copy.deepcopy(member) for key, member in value.items() if key not in names}
 
 

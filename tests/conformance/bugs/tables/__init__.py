@@ -1,1 +1,1 @@
-"""The bugs, a module for each folder of scenarios. How to add one: the package above."""
+"""The bugs, in a module for each folder of scenarios; the parent package says how to add one."""
