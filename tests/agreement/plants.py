@@ -31,7 +31,7 @@ class Plant:
     method: str
     found: tuple[str, ...]
     shown: bool = True
-    """Whether documents show it too; they cannot for an optional member of any type."""
+    """True if documents show it too; they cannot for an optional member of any type."""
 
 
 def _replaced(text: str, old: str, new: str) -> str:

@@ -1,4 +1,4 @@
-"""The builder of traces with approvals: a `Talk` that also asks, decides and resolves."""
+"""Builder of traces with approvals: a `Talk` with requests, decisions and resolutions."""
 
 from typing import Any, Self
 
@@ -11,13 +11,13 @@ TOUCH = ["bash", "-lc", "touch made.txt"]
 
 
 def command_item(item: str = "call_1", status: str = "inProgress", **more: Any) -> dict[str, Any]:
-    """A commandExecution item."""
+    """Return a commandExecution item."""
     shows = {"command": "touch made.txt", "cwd": CWD, "commandActions": [], **more}
     return {"type": "commandExecution", "id": item, "status": status, **shows}
 
 
 def file_item(item: str = "patch_1", status: str = "inProgress") -> dict[str, Any]:
-    """A fileChange item."""
+    """Return a fileChange item."""
     change = {"path": f"{CWD}/made.txt", "kind": {"type": "add"}, "diff": "new\n"}
     return {"type": "fileChange", "id": item, "status": status, "changes": [change]}
 
@@ -28,19 +28,19 @@ class Approvals(Talk):
     _question = -1
 
     def policy(self, policy: str = "untrusted") -> Self:
-        """A started thread under a policy: seqs 0 to 2."""
+        """Start a thread with a policy: seqs 0 to 2."""
         self.asks("thread/start", cwd=CWD, approvalPolicy=policy)
         self.answers({"thread": thread_object(), **settings(), "approvalPolicy": policy})
         return self.tells("thread/started", thread=thread_object())
 
     def running(self, policy: str = "untrusted") -> Self:
-        """A running turn under a policy, with the user's message: seqs 0 to 8."""
+        """Start a thread with a policy and a turn with the user's message: seqs 0 to 8."""
         return self.policy(policy).start_turn()
 
     def question(
         self, item: str = "call_1", method: str = COMMAND, turn: str = TURN, **more: Any
     ) -> Self:
-        """The request for approval of an item, with the next id."""
+        """Add an approval request for an item, with the next id."""
         self._question += 1
         params: dict[str, Any] = {"threadId": THREAD, "turnId": turn, "itemId": item}
         if method == COMMAND:
@@ -48,26 +48,26 @@ class Approvals(Talk):
         return self.says({"method": method, "id": self._question, "params": {**params, **more}})
 
     def decides(self, decision: Any, *, to: int | None = None, **how: bool) -> Self:
-        """Our answer to the last question, or that of the id."""
+        """Add the client's decision on the last approval request, or on that with the id `to`."""
         to = self._question if to is None else to
         return self.sends({"id": to, "result": {"decision": decision}}, **how)
 
     def resolved(self, to: int | None = None) -> Self:
-        """serverRequest/resolved; its payload is not shown, this one is as real servers have it."""
+        """Add serverRequest/resolved, with the params that real servers send."""
         to = self._question if to is None else to
         return self.tells("serverRequest/resolved", threadId=THREAD, requestId=to)
 
     def approved(
         self, status: str = "completed", item: str = "call_1", decision: str = "accept"
     ) -> Self:
-        """The whole sequence for a command: 5 messages."""
+        """Add the whole approval sequence of a command: 5 messages."""
         self.started(command_item(item)).question(item).decides(decision).resolved()
         return self.completed(command_item(item, status))
 
     def patched(
         self, status: str = "completed", decision: str = "accept", turn: str = TURN
     ) -> Self:
-        """The whole sequence for a file change: 5 messages, and the diff where it was made."""
+        """Add the approval sequence of a file change: 5 messages, and the diff if it completed."""
         self.started(file_item(), turn).question("patch_1", FILE, turn)
         self.decides(decision).resolved().completed(file_item(status=status), turn)
         if status != "completed":

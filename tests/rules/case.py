@@ -1,4 +1,4 @@
-"""Cases: three small traces with which each rule proves itself."""
+"""Test cases of rules: each rule has three small traces."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from tests.rules.traces import Talk
 
 
 class Written(Protocol):
-    """A conversation that was written down, of whatever surface."""
+    """A builder of a conversation, on any surface."""
 
     def trace(self) -> Trace:
-        """The conversation as a trace."""
+        """Return the conversation as a trace."""
         ...
 
 
 @dataclass(frozen=True)
 class Found:
-    """A violation that is expected: its subject, the seqs that prove it, its level."""
+    """An expected violation: its subject, the seqs of its frames, its level."""
 
     subject: str
     seqs: tuple[int, ...]
@@ -30,7 +30,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Case:
-    """One rule: a trace it passes (with these subjects), one it fails, one it cannot judge."""
+    """One rule with a trace that it passes (with these witnesses), one that it fails (with these
+    violations), and one that gives it nothing to judge."""
 
     rule: str
     good: Written
@@ -40,22 +41,22 @@ class Case:
     idle: Written
 
     def traces(self) -> tuple[Trace, Trace, Trace]:
-        """Good, bad, not exercised."""
+        """Return the traces good, bad and idle."""
         return self.good.trace(), self.bad.trace(), self.idle.trace()
 
 
 def opened() -> Talk:
-    """A started thread: seqs 0 to 2."""
+    """Return a talk with a started thread: seqs 0 to 2."""
     return Talk().start_thread()
 
 
 def running() -> Talk:
-    """A started thread and a running turn with the user's message: seqs 0 to 8."""
+    """Return a talk with a thread and a running turn with the user's message: seqs 0 to 8."""
     return opened().start_turn()
 
 
 def silent() -> Talk:
-    """A request that was refused, and nothing else."""
+    """Return a talk with only a rejected request."""
     return Talk().asks("thread/read", threadId="thr_9").refuses()
 
 

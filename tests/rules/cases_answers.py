@@ -1,4 +1,4 @@
-"""Cases of the rules on how the model's answers end up, and of what shows that it was told."""
+"""Cases of the rules that the model's answers reach the client, and outputs reach the model."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on archiving: the answers, and what is told of it."""
+"""Cases of the rules on archiving: results and notifications."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on a thread that is resumed while a turn of it runs."""
+"""Cases of the rules on a thread that is resumed while one of its turns runs."""
 
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found

@@ -1,4 +1,4 @@
-"""Cases of the rules on compaction that the client asks for."""
+"""Cases of the rules on compaction at the client's request."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on server requests, notifications, and our own answers."""
+"""Cases of the rules on server requests, notifications, and the harness's own responses."""
 
 from harness.judge.verdict import Level
 from tests.rules.approval_talk import COMMAND, FILE, Approvals, command_item

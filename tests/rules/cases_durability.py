@@ -1,4 +1,4 @@
-"""Cases of the rules on turns that the end of their server cut off."""
+"""Cases of the rules on turns that the server's end cut off."""
 
 from typing import Any
 

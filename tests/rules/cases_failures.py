@@ -1,4 +1,4 @@
-"""Cases of the rules on the causes of failed turns, and on threads that met a system error."""
+"""Cases of the rules on the causes of failed turns, and on threads in systemError."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on files: where the rollout lies, and that an ephemeral thread has none."""
+"""Cases of the rules on files: the rollout's path, and no rollout of an ephemeral thread."""
 
 from typing import Any
 

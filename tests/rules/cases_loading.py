@@ -1,4 +1,4 @@
-"""Cases of the rules on names, on leaving a thread, and on the list of loaded ones."""
+"""Cases of the rules on names, thread/unsubscribe, and thread/loaded/list."""
 
 from typing import Any
 

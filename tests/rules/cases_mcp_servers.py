@@ -1,4 +1,4 @@
-"""Cases of the rules on what passes between an agent and the MCP servers that the harness plays."""
+"""Cases of the rules on messages between an agent and the MCP servers that the harness plays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on single messages and answers."""
+"""Cases of the rules on single messages and responses."""
 
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, opened, running, silent

@@ -1,4 +1,4 @@
-"""Cases of the rules on what the model was asked."""
+"""Cases of the rules on the content of model calls."""
 
 from typing import Any
 

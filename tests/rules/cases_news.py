@@ -1,4 +1,4 @@
-"""Cases of the rules on what the client is told of the model's side."""
+"""Cases of the rules on notifications about the model: usage, plans, rerouting, retries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on what a command certainly printed."""
+"""Cases of the rules on the output of commands whose output is certain."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on the sandbox that a thread or a turn is asked to have."""
+"""Cases of the rules on the requested sandbox of a thread or a turn."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on skills: their listing and their configuration."""
+"""Cases of the rules on skills: listing and configuration."""
 
 from typing import Any
 

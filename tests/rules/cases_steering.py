@@ -1,4 +1,4 @@
-"""Cases of the rules on turn/steer, and on what is refused while its turn runs."""
+"""Cases of the rules on turn/steer, accepted and rejected."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cases of the rules on listed words and on methods of the text."""
+"""Cases of the rules that listed values and methods of the specification are accepted."""
 
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, opened

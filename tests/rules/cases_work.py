@@ -1,4 +1,4 @@
-"""Cases of the rules on what items say of their work."""
+"""Cases of the rules on the content of tool items."""
 
 from harness.judge.verdict import Level
 from tests.rules.case import Case, Found, running

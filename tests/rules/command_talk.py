@@ -1,4 +1,4 @@
-"""A builder of plays of `agent mcp`: runs written as code, with what they left behind."""
+"""Builder of plays of `agent mcp`: runs with their output, and the files that they leave."""
 
 import json
 from typing import Any, Self
@@ -16,7 +16,7 @@ HEADINGS = "Name  Command  Args  Env  Cwd  Status  Auth"
 
 
 def stdio_table(name: str, command: str, *args: str, **env: str) -> str:
-    """The table of a stdio server, in the form of the text."""
+    """Return the config.toml table of a stdio server, in the specification's form."""
     words = ", ".join(json.dumps(one) for one in args)
     inline = f'{{ type = "stdio", command = {json.dumps(command)}, args = [{words}] }}'
     table = f"[mcp_servers.{name}]\nenabled = true\ntransport = {inline}\n"
@@ -27,7 +27,7 @@ def stdio_table(name: str, command: str, *args: str, **env: str) -> str:
 
 
 def http_table(name: str, url: str = MCP_URL, variable: str = "") -> str:
-    """The table of a streamable HTTP server, in the form of the text."""
+    """Return the config.toml table of a streamable HTTP server, in the specification's form."""
     inline = f'{{ type = "streamable_http", url = {json.dumps(url)} }}'
     table = f"[mcp_servers.{name}]\nenabled = true\ntransport = {inline}\n"
     return table + (f"bearer_token_env_var = {json.dumps(variable)}\n" if variable else "")
@@ -47,7 +47,7 @@ class CommandTalk:
         self._files: dict[str, dict[str, Any]] = {}
 
     def trace(self, end: End = End.QUIESCENT) -> Trace:
-        """The trace so far."""
+        """Return the trace so far."""
         self._recorder.trace.end = end
         return self._recorder.trace
 
@@ -61,7 +61,7 @@ class CommandTalk:
         return [{"path": path, **self._files[path]} for path in sorted(self._files)]
 
     def config(self, text: str | None) -> Self:
-        """Let config.toml say this from now on; None removes it."""
+        """Set the content of config.toml from now on; None removes the file."""
         self._files.pop("config.toml", None)
         if text is not None:
             file = {"mode": "0600", "size": len(text.encode()), "text": text}
@@ -69,52 +69,52 @@ class CommandTalk:
         return self
 
     def store(self, *held: str, mode: str = "0600", path: str = STORE) -> Self:
-        """Let a file hold these secrets from now on; without any, it is removed."""
+        """Make a file contain these secrets from now on; without any, remove it."""
         self._files.pop(path, None)
         if held:
             self._files[path] = {"mode": mode, "size": 99, "holds": list(held)}
         return self
 
     def asks(self, *argv: str, **more: Any) -> Self:
-        """A run begins."""
+        """Begin a run."""
         self._id += 1
         said = {"id": self._id, "argv": ["mcp", *argv], "env": {}, "files": self._listed()}
         return self._write(Direction.TO_TARGET, **{**said, **more})
 
     def ends(self, out: str = "", err: str = "", *, run: int = 0, **more: Any) -> Self:
-        """A run ends, the last one unless another is named."""
+        """End a run, by default the last one."""
         said = {"id": run or self._id, "status": 0, "stdout": out, "stderr": err}
         return self._write(Direction.FROM_TARGET, **{**said, "files": self._listed(), **more})
 
     def web(self, what: str, **more: Any) -> Self:
-        """The run asks a server of ours for something."""
+        """Add a request of the run to a server of ours."""
         said = {"id": self._id, "web": what, "method": "GET", "path": f"/{what}"}
         return self._write(Direction.FROM_TARGET, **{**said, **more})
 
     def answers(self, what: str, body: Any, status: int = 200) -> Self:
-        """Record an answer of our server."""
+        """Add the answer of our server."""
         return self._write(Direction.TO_TARGET, id=self._id, answers=what, status=status, body=body)
 
     def visits(self, address: str) -> Self:
-        """The address was visited."""
+        """Add a visit of an address by the browser."""
         return self._write(Direction.TO_TARGET, id=self._id, visits=address, status=302)
 
     def adds(self, name: str, *command: str, **env: str) -> Self:
-        """A stdio server is added behind what is there, as the text says."""
+        """Add a run that adds a stdio server at the end of config.toml, as specified."""
         given = [word for one in env.items() for word in ("--env", "=".join(one))]
         self.asks("add", name, *given, "--", *command)
         self.config(self.said + stdio_table(name, *command, **env))
         return self.ends(f"Added {name}.\n")
 
     def adds_http(self, name: str, url: str = MCP_URL, variable: str = "", **env: str) -> Self:
-        """A streamable HTTP server is added."""
+        """Add a run that adds a streamable HTTP server."""
         more = ["--bearer-token-env-var", variable] if variable else []
         self.asks("add", name, "--url", url, *more, env=env)
         self.config(self.said + http_table(name, url, variable))
         return self.ends(f"Added {name}.\n")
 
     def removes(self, name: str, left: str = "") -> Self:
-        """A server is removed, and `left` is what the file says then."""
+        """Add a run that removes a server; `left` is config.toml afterwards."""
         return self.asks("remove", name).config(left).ends(f"Removed the global server {name}.\n")
 
     @property
@@ -123,7 +123,7 @@ class CommandTalk:
         return str(self._files.get("config.toml", {}).get("text") or "")
 
     def address(self, scope: str = "", **other: str) -> str:
-        """The address to visit, as a careful client makes it; "" takes a parameter out."""
+        """Return the authorization URL of a careful client; "" removes a parameter."""
         query = {
             "response_type": "code",
             "client_id": "client-1",
@@ -137,7 +137,7 @@ class CommandTalk:
         return f"{AUTHORIZE}?" + "&".join(f"{key}={one}" for key, one in query.items() if one)
 
     def logs_in(self, name: str, *options: str, out: str = "", address: str = "") -> Self:
-        """A login that ends well; `out` is what is printed after the address."""
+        """Add a successful login; `out` is its output after the address."""
         address = address or self.address()
         self.asks("login", name, *options, offers=AUTHORIZE)
         self.web("metadata").visits(address).web("token").answers("token", TOKENS)
@@ -145,9 +145,9 @@ class CommandTalk:
         return self.ends(f"Visit\n{address}\n{out or f'Logged in to {name}.'}\n")
 
     def logs_out(self, name: str) -> Self:
-        """A logout that removes credentials."""
+        """Add a logout that removes credentials."""
         return self.asks("logout", name).store().ends(f"Removed the credentials of {name}.\n")
 
     def logs_out_of_nothing(self, name: str) -> Self:
-        """A logout with none stored."""
+        """Add a logout without stored credentials."""
         return self.asks("logout", name).ends(f"No credentials of {name} are stored.\n")

@@ -1,7 +1,7 @@
-"""Conversations at the edges of a rule: what it must leave alone, and what it must not miss.
+"""Edge cases of rules: legal conversations that a rule must pass, illegal ones it must fail.
 
 Each module `edges_*.py` lists its own as LEGAL and ILLEGAL; nothing has to be registered. Good
-conversations (`good_*.py`) obey every hint too, legal ones only what binds.
+conversations (`good_*.py`) obey SHOULD rules too, legal ones only MUST rules.
 """
 
 import importlib
@@ -16,10 +16,10 @@ from tests.rules.traces import Talk
 
 @dataclass(frozen=True)
 class Legal:
-    """A legal conversation that `rule` once failed, or could: no MUST rule fails it.
+    """A legal conversation that `rule` once failed, or could fail; no MUST rule may fail it.
 
-    `name` says what the server does, in words with hyphens. `hints` are the rules that have
-    something to say at SHOULD or, of those named, at INFO; nothing else may say anything at SHOULD.
+    `name` describes the server's behaviour, in words with hyphens. `hints` are the rules that must
+    fail it at SHOULD or INFO; no other rule may fail it at SHOULD.
     """
 
     rule: str
@@ -35,9 +35,9 @@ class Legal:
 
 @dataclass(frozen=True)
 class Illegal:
-    """An illegal conversation that nothing found once: `rule` fails it at `level`.
+    """An illegal conversation that no rule found once; `rule` must fail it at `level`.
 
-    `also` are other rules that fail it too, at MUST or SHOULD, because they say the same.
+    `also` are other rules that fail it too, at MUST or SHOULD, for the same reason.
     """
 
     rule: str
@@ -60,10 +60,10 @@ def _listed(name: str) -> list[Legal | Illegal]:
 
 
 def legal() -> list[Legal]:
-    """Every legal conversation, of all modules."""
+    """Return the legal conversations of all modules."""
     return [one for one in _listed("LEGAL") if isinstance(one, Legal)]
 
 
 def illegal() -> list[Illegal]:
-    """Every illegal conversation, of all modules."""
+    """Return the illegal conversations of all modules."""
     return [one for one in _listed("ILLEGAL") if isinstance(one, Illegal)]

@@ -1,4 +1,4 @@
-"""Edges of rules that their authors missed: other clients, and one that leaves and comes back."""
+"""Edge cases that a rule's author missed: other clients, and one that leaves and returns."""
 
 from typing import Any
 

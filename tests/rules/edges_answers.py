@@ -1,4 +1,4 @@
-"""Edges of the rules on how the model's answers end up, and on what items say they are about."""
+"""Edge cases of the rules on the model's answers, and on the content of items."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of the rules on the approval sequence and on what comes of a decision."""
+"""Edge cases of the rules on the approval sequence and on the effects of a decision."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of archiving: to whom it is told and when, and what need not be told at all."""
+"""Edge cases of archiving: who is notified and when, and optional notifications."""
 
 from typing import Any
 

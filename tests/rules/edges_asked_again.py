@@ -1,4 +1,4 @@
-"""Edges of the rule on the ids of open questions: those that a resumed thread puts once more."""
+"""Edge cases of the ids of open server requests: those sent again when a thread is resumed."""
 
 from tests.rules.approval_talk import Approvals, command_item
 from tests.rules.edge import Illegal, Legal

@@ -1,4 +1,4 @@
-"""Edges of the rules on a thread that is resumed while a turn of it runs."""
+"""Edge cases of the rules on a thread that is resumed while one of its turns runs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of rules that need a whole turn, where the client was away, came in again, or archived."""
+"""Edge cases of rules on whole turns: the client was away, returned, or archived the thread."""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,4 @@
-"""Edges of the rules on several clients: answers that differ or come late, ids that are shared."""
+"""Edge cases of the rules on several clients: different or late answers, shared ids."""
 
 from harness.judge.verdict import Level
 from tests.rules.approval_talk import command_item

@@ -1,4 +1,4 @@
-"""Edges of the rules on compaction: not a turn, nothing to compact, by itself."""
+"""Edge cases of the rules on compaction: not as a turn, nothing to compact, automatic."""
 
 from typing import Any
 

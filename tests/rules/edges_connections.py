@@ -1,4 +1,4 @@
-"""Edges of what is owed where several clients are connected: to whom, and to whom not."""
+"""Edge cases of owed messages with several connections: which connection they are owed to."""
 
 from typing import Any
 

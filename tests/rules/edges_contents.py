@@ -1,4 +1,4 @@
-"""Edges of the rules on what is shown: the model's answer, diffs, output, errors."""
+"""Edge cases of the rules on contents: the model's answer, diffs, output, errors."""
 
 from typing import Any
 

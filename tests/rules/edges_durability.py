@@ -1,4 +1,4 @@
-"""Edges of turns that the end of their server cut off: what need not be kept, and what must."""
+"""Edge cases of turns that the server's end cut off: which content must be stored."""
 
 from harness.judge.verdict import Level
 from harness.trace.marks import Closed

@@ -1,4 +1,4 @@
-"""Edges of the files of threads: what a look at a file can prove, and what it cannot."""
+"""Edge cases of the files of threads: conclusions that a check of a file allows."""
 
 from harness.judge.verdict import Level
 from harness.trace.marks import Closed, FileMatch, FileSeen, StepBegins

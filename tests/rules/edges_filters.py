@@ -1,4 +1,4 @@
-"""Edges of the rules on the filters and the order of thread/list, and on unloaded threads."""
+"""Edge cases of the rules on filters and order of thread/list, and on unloaded threads."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of forks: a server may leave a fork on the disk, where nobody follows it."""
+"""Edge cases of forks: a server may leave a fork unloaded, without subscribers."""
 
 from tests.rules.cases_loading import loaded
 from tests.rules.edge import Illegal, Legal

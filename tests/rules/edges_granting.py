@@ -1,4 +1,4 @@
-"""Edges of the rules on turn/steer and turn/interrupt that are refused."""
+"""Edge cases of the rules on rejected turn/steer and turn/interrupt."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of the rules on threads that are resumed, forked, rolled back and read when unloaded."""
+"""Edge cases of threads that are resumed, forked, rolled back, and read when unloaded."""
 
 from typing import Any
 

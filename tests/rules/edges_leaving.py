@@ -1,4 +1,4 @@
-"""Edges of the end of a conversation: what a server sends when its client has left, and before."""
+"""Edge cases of the end of a conversation: messages around the client's disconnection."""
 
 from harness.judge.verdict import Level
 from harness.trace.marks import ClientLeft

@@ -1,4 +1,4 @@
-"""Edges of the rules on pages of thread/list: threads that change while they are listed."""
+"""Edge cases of pages of thread/list: threads that change while they are listed."""
 
 from typing import Any
 

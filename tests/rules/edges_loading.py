@@ -1,4 +1,4 @@
-"""Edges of leaving a thread, of names, and of the list of what is loaded."""
+"""Edge cases of thread/unsubscribe, of names, and of thread/loaded/list."""
 
 from typing import Any
 

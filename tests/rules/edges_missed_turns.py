@@ -1,4 +1,4 @@
-"""Edges of rules that a client is told everything: turns that it missed, since it was not there."""
+"""Edge cases of rules on complete notification: turns that a client missed while away."""
 
 from tests.rules.approval_talk import Approvals, command_item
 from tests.rules.edge import Illegal, Legal

@@ -1,7 +1,7 @@
-"""Edges of the rules on model calls that are made while several clients are connected.
+"""Edge cases of the rules on model calls while several clients are connected.
 
-What the model's side records names no client, so that a rule of one client does not get it while
-there are more; what it misses so did not fail to come.
+Marks of model calls name no client, so a rule about one client does not see them while there are
+several; it must not take them for missing.
 """
 
 from harness.trace.marks import Closed

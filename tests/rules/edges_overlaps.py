@@ -1,7 +1,7 @@
-"""Edges of the rules on rollbacks that overlap with another request, of one client or of two.
+"""Edge cases of rollbacks that overlap with another request, of one client or of two.
 
-Which of the two the server does first is open, and so is whose answer reaches the client first: on
-two connections, and on one too, since no text says that answers come in the order of requests.
+The order in which the server handles the two requests is open, and so is the order of the
+responses, on two connections and on one, since the specification does not order responses.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Edges of the rules on the approval policy, and on what an approval leaves for later."""
+"""Edge cases of the rules on the approval policy, and on later effects of an approval."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of the rules on thread/read, on previews, and on items that are told of once or left."""
+"""Edge cases of thread/read, of previews, and of items with only one notification."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of the rules on the words for a sandbox."""
+"""Edge cases of the rules on sandbox values."""
 
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import Talk, settings, thread_object

@@ -1,4 +1,4 @@
-"""Edges of the rules on threads, their settings, and what the model is asked."""
+"""Edge cases of the rules on threads, their settings, and model calls."""
 
 from typing import Any
 

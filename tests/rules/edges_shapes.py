@@ -1,4 +1,4 @@
-"""Edges of the rules on the form and the shape of messages, and on answers."""
+"""Edge cases of the rules on the form of messages, their schemas, and responses."""
 
 from typing import Any
 

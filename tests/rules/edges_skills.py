@@ -1,4 +1,4 @@
-"""Edges of the rules on skills: what a server may list, leave out, and do with an input."""
+"""Edge cases of the rules on skills: listing, and skills as input."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Edges of the rules on thread status, and on how a turn's begin and end are told."""
+"""Edge cases of the rules on thread status, turn/started and turn/completed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Edges of the rule that a turn is told while it goes on."""
+"""Edge cases of the rule that a turn is reported while it runs."""
 
 from harness.judge.verdict import Level
 from harness.trace.marks import GateOpened

@@ -1,4 +1,4 @@
-"""Edges of the rules on turns: ids, order, status, compaction, reads, steering."""
+"""Edge cases of the rules on turns: ids, order, status, compaction, reads, steering."""
 
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import (

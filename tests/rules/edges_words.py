@@ -1,4 +1,4 @@
-"""Edges of the rules on what must be taken: no params, a sandbox, a listed word, a method."""
+"""Edge cases of accepted requests: no params, a sandbox, a listed value, a method."""
 
 from typing import Any
 

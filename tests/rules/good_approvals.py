@@ -1,4 +1,4 @@
-"""The stored conversations with approvals that obey the specification fully, as code."""
+"""Good conversations with approvals, for `good_traces`."""
 
 from collections.abc import Callable
 

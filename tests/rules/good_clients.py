@@ -1,4 +1,4 @@
-"""Good conversations of two clients of one thread: both are told, either is asked, one leaves.
+"""Good conversations of two clients of one thread: notifications, approvals, unsubscribing.
 
 A part of `good_traces`, which stores them.
 """

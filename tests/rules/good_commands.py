@@ -1,4 +1,4 @@
-"""Stored plays of `agent mcp` that obey the specification and every hint, as code."""
+"""Good plays of `agent mcp`, for `good_traces`."""
 
 import json
 from collections.abc import Callable

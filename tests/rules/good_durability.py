@@ -1,4 +1,4 @@
-"""Good conversations with a server that was ended, and the one that came after it.
+"""Good conversations across a restart of the server.
 
 A part of `good_traces`, which stores them.
 """

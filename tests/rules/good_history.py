@@ -1,4 +1,4 @@
-"""Stored conversations that obey the specification: threads resumed, forked, rolled back, read."""
+"""Good conversations about threads that are resumed, forked, rolled back and read."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Stored conversations about lists of threads that obey the specification fully.
+"""Good conversations about lists of threads.
 
 A part of good_traces, which writes them.
 """

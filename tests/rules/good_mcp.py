@@ -1,4 +1,4 @@
-"""Good traces of turns with MCP servers that the harness plays, as code: see good_traces."""
+"""Good conversations with MCP servers that the harness plays, for `good_traces`."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Stored plays of SDKs that obey the specification and every hint, as code."""
+"""Good plays of SDKs, for `good_traces`."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stored conversations about skills that obey the specification fully.
+"""Good conversations about skills.
 
 A part of good_traces, which writes them.
 """

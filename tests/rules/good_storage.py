@@ -1,4 +1,4 @@
-"""Good conversations about where threads are kept: the archive, names, leaving.
+"""Good conversations about stored threads: archive, names, unloading.
 
 A part of `good_traces`, which stores them.
 """

@@ -1,4 +1,4 @@
-"""Good traces of `agent exec`, as code: see good_traces."""
+"""Good traces of `agent exec`, for `good_traces`."""
 
 import json
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The stored conversations that obey the specification fully, as code.
+"""Good conversations, which obey every rule, as code; the basis of all faults.
 
-`python -m tests.rules.good_traces` writes them to fixtures/traces/good; a test compares. Each is a
-ground for faults: a fault's pattern must occur in one of them.
+`python -m tests.rules.good_traces` writes them to fixtures/traces/good; a test compares. Each fault
+must find a place in one of them.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Legal conversations at random: a client that does anything, a server that chose anything."""
+"""Random legal conversations: any moves of a client, and any choices of a server."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,7 +19,7 @@ DECISIONS = (
     "acceptWithExecpolicyAmendment",
     "applyNetworkPolicyAmendment",
 )
-# How often something happens before what is left comes to its end.
+# Number of moves before all open work is completed.
 MOVES = 45
 
 
@@ -27,7 +27,7 @@ class Conversation(LegalServer):
     """A client's moves, each at any moment at which a client could make it."""
 
     def play(self) -> Trace:
-        """A whole conversation."""
+        """Play a whole conversation and return its trace."""
         self.start_thread()
         for _ in range(MOVES):
             if not self.tape.chance(4):
@@ -44,7 +44,7 @@ class Conversation(LegalServer):
         return self.talk.trace()
 
     def go_on(self) -> None:
-        """The server does something: work, or a message that waits."""
+        """Let the server do one step of its work, or send one queued message."""
         ways = len(self.work) + len(self.queues)
         if not ways:
             return
@@ -83,20 +83,20 @@ class Conversation(LegalServer):
         return [*both, self.steer, self.interrupt, self.steer] if turn.known else both
 
     def undecided(self) -> list[Question]:
-        """Questions that the client has seen and not answered."""
+        """Return the approval requests that the client has received and not answered."""
         return [one for one in self.questions if one.asked and not one.decision]
 
     def connection(self, thread: Thread | None = None) -> str:
-        """A connection that could send a request about a thread."""
+        """Choose a connection that could send a request about a thread."""
         return self.tape.one(sorted(thread.subscribers) if thread else ["c1", "c2"])
 
     def later(self, connection: str, request: int, result: dict[str, object]) -> Iterator[None]:
-        """An answer that takes its time."""
+        """Answer a request at a later step."""
         yield
         self.answer(connection, request, result)
 
     def start_thread(self) -> None:
-        """thread/start."""
+        """Send thread/start."""
         policy = self.tape.one(POLICIES)
         connection = "c1" if not self.threads else self.connection()
         request = self.request(connection, "thread/start", cwd=CWD, approvalPolicy=policy)
@@ -116,7 +116,7 @@ class Conversation(LegalServer):
             self.tell(thread, "thread/started", thread=announced)
 
     def start_turn(self, thread: Thread) -> None:
-        """turn/start on a thread without an active turn."""
+        """Send turn/start on a thread without an active turn."""
         words = f"say {self.number()}"
         said = [{"type": "text", "text": words}]
         override = self.tape.one((None, *POLICIES))
@@ -134,14 +134,14 @@ class Conversation(LegalServer):
         self.work.append(legal_turns.live(self, turn, lambda: legal_turns.says(self, turn, words)))
 
     def refused_turn(self, thread: Thread) -> None:
-        """turn/start while a turn is active."""
+        """Send turn/start while a turn is active, and reject it."""
         said = [{"type": "text", "text": "too early"}]
         connection = self.connection(thread)
         request = self.request(connection, "turn/start", threadId=thread.id, input=said)
         self.refuse(connection, request, "a turn is active")
 
     def steer(self, thread: Thread) -> None:
-        """turn/steer, now and then with another id."""
+        """Send turn/steer, sometimes with another turn's id."""
         turn = thread.active
         words = f"and {self.number()}"
         right = not self.tape.chance(4)
@@ -156,7 +156,7 @@ class Conversation(LegalServer):
             self.work.append(self.later(connection, request, {"turnId": turn.id}))
 
     def interrupt(self, thread: Thread) -> None:
-        """turn/interrupt of the active turn."""
+        """Send turn/interrupt for the active turn."""
         turn = thread.active
         if turn is None or turn.cut:
             return
@@ -166,7 +166,7 @@ class Conversation(LegalServer):
         turn.cut = True
 
     def decide(self, question: Question) -> None:
-        """The answer to a question; one that is over gets it in vain."""
+        """Answer an approval request, which has no effect if it is already resolved."""
         files = question.method.startswith("item/fileChange")
         question.decision = self.tape.one(DECISIONS[:2] if files else DECISIONS)
         result = {"decision": question.decision}
@@ -175,7 +175,7 @@ class Conversation(LegalServer):
             question.turn.cut = True
 
     def read(self, thread: Thread) -> None:
-        """thread/read, of any client."""
+        """Send thread/read, from any client."""
         include, connection = self.tape.chance(), self.connection()
         more = {"turns": self.history(thread)} if include else {}
         request = self.request(connection, "thread/read", threadId=thread.id, includeTurns=include)
@@ -183,7 +183,7 @@ class Conversation(LegalServer):
         self.answer(connection, request, {"thread": shown})
 
     def resume(self, thread: Thread) -> None:
-        """thread/resume, which subscribes."""
+        """Send thread/resume, which subscribes."""
         connection = self.connection()
         request = self.request(connection, "thread/resume", threadId=thread.id)
         if not thread.loaded:
@@ -192,7 +192,7 @@ class Conversation(LegalServer):
         thread.subscribers.add(connection)
 
     def fork(self, thread: Thread) -> None:
-        """thread/fork; under which policy the new thread stands is not said."""
+        """Send thread/fork; the policy of the new thread is not specified."""
         connection = self.connection()
         request = self.request(connection, "thread/fork", threadId=thread.id)
         new = Thread(f"thr_{len(self.threads) + 1}", "", {connection}, list(thread.turns))
@@ -203,7 +203,7 @@ class Conversation(LegalServer):
         )
 
     def archive(self, thread: Thread) -> None:
-        """thread/archive, which unloads the thread."""
+        """Send thread/archive, which unloads the thread."""
         connection = self.connection()
         request = self.request(connection, "thread/archive", threadId=thread.id)
         self._unload(thread)
@@ -212,7 +212,7 @@ class Conversation(LegalServer):
         self.talk.on(connection).tells("thread/archived", threadId=thread.id)
 
     def unarchive(self, thread: Thread) -> None:
-        """thread/unarchive; the thread stays unloaded."""
+        """Send thread/unarchive; the thread stays unloaded."""
         connection = self.connection()
         request = self.request(connection, "thread/unarchive", threadId=thread.id)
         thread.archived = False
@@ -220,7 +220,7 @@ class Conversation(LegalServer):
         self.talk.on(connection).tells("thread/unarchived", threadId=thread.id)
 
     def unsubscribe(self, thread: Thread) -> None:
-        """thread/unsubscribe, now and then by the last subscriber."""
+        """Send thread/unsubscribe, sometimes for the last subscriber."""
         connection = self.connection(thread)
         request = self.request(connection, "thread/unsubscribe", threadId=thread.id)
         if len(thread.subscribers) == 1:
@@ -239,7 +239,7 @@ class Conversation(LegalServer):
         thread.subscribers.clear()
 
     def roll_back(self, thread: Thread) -> None:
-        """thread/rollback of the last turn."""
+        """Send thread/rollback of the last turn."""
         connection = self.connection(thread)
         request = self.request(connection, "thread/rollback", threadId=thread.id, numTurns=1)
         del thread.turns[-1:]
@@ -247,7 +247,7 @@ class Conversation(LegalServer):
         self.answer(connection, request, {"thread": shown})
 
     def compact(self, thread: Thread) -> None:
-        """thread/compact/start, done as a turn."""
+        """Send thread/compact/start, which runs as a turn."""
         connection = self.connection(thread)
         request = self.request(connection, "thread/compact/start", threadId=thread.id)
         turn = Turn(f"turn_{self.number()}", thread, thread.policy)
@@ -256,7 +256,7 @@ class Conversation(LegalServer):
         self.work.append(legal_turns.live(self, turn, lambda: legal_turns.compacts(self, turn)))
 
     def list_threads(self) -> None:
-        """thread/list and thread/loaded/list."""
+        """Send thread/list and thread/loaded/list."""
         connection = self.connection()
         request = self.request(connection, "thread/list")
         shown = [self.shown(one, live=False) for one in self.threads.values() if not one.archived]
@@ -267,5 +267,5 @@ class Conversation(LegalServer):
 
 
 def conversations() -> st.SearchStrategy[Trace]:
-    """Legal conversations; a shorter tape of choices makes a plainer one."""
+    """Return a strategy for legal conversations; smaller bytes on the tape give plainer ones."""
     return st.binary(min_size=200, max_size=200).map(lambda data: Conversation(Tape(data)).play())

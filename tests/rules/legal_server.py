@@ -1,6 +1,6 @@
-"""A small model of a legal server: what it knows, and how its messages leave it.
+"""A small model of a legal server: its state, and its queues of messages.
 
-Everything that goes out may stand in a conversation of a server that obeys every stated sentence.
+Every message is one that a server may send that obeys all stated requirements.
 """
 
 from collections import deque
@@ -21,13 +21,13 @@ class Wire(Talk):
     tagged = False
 
     def says(self, message: Any, *, note: str = "") -> Self:
-        """The server writes a message."""
+        """Add a message of the server."""
         return super().says({"jsonrpc": "2.0", **message} if self.tagged else message, note=note)
 
 
 @dataclass(slots=True)
 class Turn:
-    """A turn as the server has it; `cut` once it is to end as interrupted."""
+    """A turn in the server's state; `cut` if it must end as interrupted."""
 
     id: str
     thread: "Thread"
@@ -40,13 +40,13 @@ class Turn:
     cut: bool = False
 
     def stored(self, status: str, error: Any = None) -> dict[str, Any]:
-        """The turn with its items, as history has it."""
+        """Return the turn with its items, as history shows it."""
         return turn_object(self.id, status, items=list(self.items), error=error)
 
 
 @dataclass(slots=True)
 class Thread:
-    """A thread as the server has it; `policy` is "" where no message told it."""
+    """A thread in the server's state; `policy` is "" if no message has shown it."""
 
     id: str
     policy: str
@@ -62,7 +62,7 @@ class Thread:
 
 @dataclass(slots=True)
 class Question:
-    """A server request, and what became of it."""
+    """A server request, with its state and decision."""
 
     id: int
     turn: Turn
@@ -89,34 +89,34 @@ class LegalServer:
         self._count = 0
 
     def number(self) -> int:
-        """The next number, for ids and words of all kinds."""
+        """Return the next number, for ids and texts of all kinds."""
         self._count += 1
         return self._count
 
     def request(self, connection: str, method: str, **params: Any) -> int:
-        """The client sends a request; its id."""
+        """Add a request of the client and return its id."""
         self.requests += 1
         message = {"method": method, "id": self.requests, "params": params}
         self.talk.on(connection).sends(message)
         return self.requests
 
     def answer(self, connection: str, request: int, result: dict[str, Any]) -> None:
-        """An answer; it overtakes whatever notification waits."""
+        """Send a result at once, before queued notifications."""
         self.talk.on(connection).answers({**result, **self.habits.extra()}, to=request)
 
     def refuse(self, connection: str, request: int, why: str) -> None:
-        """A request fails."""
+        """Send an error as the response to a request."""
         self.talk.on(connection).refuses(why, to=request)
 
     def tell(
         self, thread: Thread, method: str, then: Callable[[], None] | None = None, /, **params: Any
     ) -> None:
-        """A notification to all subscribers."""
+        """Queue a notification to all subscribers; `then` is called when it is sent."""
         for connection in sorted(thread.subscribers):
             self._queue(thread, connection, {"method": method, "params": params}, then)
 
     def ask(self, turn: Turn, method: str, item: str, **params: Any) -> Question:
-        """A server request to one of the subscribers."""
+        """Queue a server request to one of the subscribers and return it."""
         thread = turn.thread
         connection = self.tape.one(sorted(thread.subscribers))
         question = Question(self.number(), turn, connection, method)
@@ -131,25 +131,25 @@ class LegalServer:
         return question
 
     def resolve(self, question: Question) -> None:
-        """serverRequest/resolved, whether answered or in vain."""
+        """Queue serverRequest/resolved, for an answered or a withdrawn request."""
         question.over = True
         thread = question.turn.thread
         self.tell(thread, "serverRequest/resolved", threadId=thread.id, requestId=question.id)
 
     def move(self, thread: Thread, status: str) -> None:
-        """The status of a thread changes, which is told."""
+        """Change a thread's status, and queue thread/status/changed if it differs."""
         if thread.status != status:
             thread.status = status
             told = self.shown_status(status)
             self.tell(thread, "thread/status/changed", threadId=thread.id, status=told)
 
     def shown_status(self, status: str) -> dict[str, Any]:
-        """A status as it is written."""
+        """Return a status as a JSON object."""
         flags = ["x"] if self.habits.more else []
         return {"type": status, "activeFlags": flags} if status == "active" else {"type": status}
 
     def flush(self, key: tuple[str, str]) -> None:
-        """The first message of a queue goes out."""
+        """Send the first message of a queue."""
         waiting = self.queues[key]
         waiting.popleft()()
         if not waiting:
@@ -162,13 +162,13 @@ class LegalServer:
                 self.flush(key)
 
     def shown(self, thread: Thread, *, live: bool, **more: Any) -> dict[str, Any]:
-        """A thread as an answer shows it."""
+        """Return a thread as a result shows it."""
         status = self.shown_status(thread.status if live and thread.loaded else "notLoaded")
         said = {"preview": thread.preview, "status": status, **self.habits.extra()}
         return thread_object(thread.id, **said, **more)
 
     def history(self, thread: Thread) -> list[dict[str, Any]]:
-        """The turns of a thread with their items; the one that runs, where that is the habit."""
+        """Return the turns of a thread with their items, the running one if that is the habit."""
         running = thread.active
         if running is None or thread.status != "active" or not self.habits.running_is_read:
             return list(thread.turns)
@@ -177,7 +177,7 @@ class LegalServer:
     def reply(self, thread: Thread, **more: Any) -> dict[str, Any]:
         """Return the result of thread/start or thread/resume."""
         told = settings()
-        # From now on it is known, where it was not.
+        # The result shows the policy, so it is known from now on.
         thread.policy = thread.policy or str(told["approvalPolicy"])
         told["approvalPolicy"] = thread.policy
         return {"thread": self.shown(thread, live=True, **more), **told}
@@ -201,7 +201,7 @@ class LegalServer:
 
 
 def question_of(method: str, words: str) -> dict[str, Any]:
-    """The further params of a request for approval."""
+    """Return the params of an approval request that depend on its method."""
     if method == FILE:
         return {}
     return {"command": words.split(), "cwd": CWD, "commandActions": []}

@@ -1,7 +1,7 @@
-"""The free choices of a legal server, read off a tape of bytes.
+"""The choices of a legal server, read from a tape of bytes.
 
-A tape that has run out chooses the plainest: so a conversation that fails shrinks to the choices
-that matter.
+After the end of the tape the plainest choice is taken, so that a failing conversation shrinks to
+the choices that matter.
 """
 
 from collections.abc import Sequence
@@ -14,27 +14,27 @@ POLICIES = ("untrusted", "on-request", "never", "on-failure", "reject")
 
 
 class Tape:
-    """Choices in a row; 0, the plainest of each, when the bytes have run out."""
+    """A sequence of choices; 0, the plainest, after the end of the bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = iter(data)
 
     def below(self, bound: int) -> int:
-        """A number from 0 to `bound` - 1."""
+        """Return a number from 0 to `bound` - 1."""
         return next(self._data, 0) % bound
 
     def one(self, choices: Sequence[T]) -> T:
-        """Choose one of them; the first is the plainest."""
+        """Return one of the choices; the first is the plainest."""
         return choices[self.below(len(choices))]
 
     def chance(self, of: int = 2) -> bool:
-        """True once in so many times."""
+        """Return True in one of `of` cases."""
         return self.below(of) == of - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """Choices that a server makes once and for all, where the text leaves them open."""
+    """Choices at open points that a server makes once for a whole conversation."""
 
     echoes: bool  # It shows what the user said as items; no sentence asks for it.
     queues: bool  # Its notifications wait in a queue, which its answers overtake.
@@ -50,14 +50,14 @@ class Habits:
 
     @staticmethod
     def chosen(tape: Tape) -> "Habits":
-        """Habits as the tape has them."""
+        """Return habits chosen by the tape."""
         echoes, queues = not tape.chance(4), tape.chance()
         return Habits(echoes, queues, *(tape.chance() for _ in range(9)))
 
     def optional(self, **members: Any) -> dict[str, Any]:
-        """Members that have no value yet: null, or left out."""
+        """Return members without a value: as null, or left out."""
         return dict.fromkeys(members) if self.nulls else {}
 
     def extra(self) -> dict[str, Any]:
-        """A member that the text does not list."""
+        """Return a member that the specification does not list, if the server adds any."""
         return {"x-note": "of our own"} if self.more else {}

@@ -1,4 +1,4 @@
-"""The turn of a legal server: items of all kinds, side by side, until an end."""
+"""The turns of a legal server: concurrent items of all kinds, and an end."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +13,7 @@ Part = Callable[[LegalServer, Turn], Iterator[None]]
 
 
 def live(server: LegalServer, turn: Turn, first: Callable[[], None] | None) -> Iterator[None]:
-    """A turn from its beginning to its end; `first` brings its first item."""
+    """Run a turn step by step; `first` emits its first item."""
     thread = turn.thread
     _begin(server, turn)
     yield
@@ -98,7 +98,7 @@ def says(server: LegalServer, turn: Turn, text: str) -> None:
 
 
 def compacts(server: LegalServer, turn: Turn) -> None:
-    """The history is made shorter."""
+    """Emit a contextCompaction item."""
     _whole(server, turn, {"type": "contextCompaction", "id": _id(server, turn)})
 
 
@@ -256,7 +256,7 @@ def _plan(server: LegalServer, turn: Turn) -> Iterator[None]:
 
 
 def _short(server: LegalServer, turn: Turn) -> Iterator[None]:
-    """Items without a duration."""
+    """Emit an item that starts and completes at once."""
     whole: Item = server.tape.one(
         (
             {"type": "webSearch", "query": "q", **server.habits.optional(action=None)},
@@ -272,7 +272,7 @@ def _short(server: LegalServer, turn: Turn) -> Iterator[None]:
 
 
 def _notice(server: LegalServer, turn: Turn) -> Iterator[None]:
-    """Notifications that belong to no item."""
+    """Emit a notification that belongs to no item."""
     match server.tape.below(5):
         case 0:
             server.tell(turn.thread, "thread/tokenUsage/updated", threadId=turn.thread.id)

@@ -1,4 +1,4 @@
-"""Conversations about lists of threads, as code."""
+"""Builder of conversations about lists of threads."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ MINUTE = 60
 
 
 def listed(number: int, **more: Any) -> dict[str, Any]:
-    """Thread `thr_<number>` as a list shows it, created so many minutes after the first."""
+    """Return thread `thr_<number>` as a list shows it, created `number` minutes after the first."""
     created = CREATED + MINUTE * number
     shown = {"preview": "hello", "status": {"type": "notLoaded"}}
     times = {"createdAt": created, "updatedAt": created + 1}
@@ -35,18 +35,18 @@ def start(talk: Talk, number: int, **more: Any) -> Talk:
 
 
 def page(talk: Talk, *threads: dict[str, Any], then: str | None = None, **params: Any) -> Talk:
-    """thread/list and its answer; `then` is its nextCursor."""
+    """Add thread/list and its result; `then` is its nextCursor."""
     talk.asks("thread/list", **params)
     return answered(talk, *threads, then=then)
 
 
 def answered(talk: Talk, *threads: dict[str, Any], then: str | None = None, to: int = 0) -> Talk:
-    """The answer to the last thread/list, or to that of an id."""
+    """Add the result of the last thread/list, or of the request `to`."""
     return talk.answers({"data": list(threads), "nextCursor": then}, to=to or None)
 
 
 def pages(talk: Talk, *threads: dict[str, Any], size: int = 2, **params: Any) -> Talk:
-    """All pages of thread/list, with these threads on them."""
+    """Add all pages of thread/list that these threads need."""
     for at in range(0, len(threads), size):
         cursor = {"cursor": f"after-{at}"} if at else {}
         more = at + size < len(threads)

@@ -1,4 +1,4 @@
-"""Open points of approvals and their policies: servers that chose otherwise."""
+"""Other choices at open points of approvals and their policies."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Programs that chose otherwise where the text leaves `agent mcp` open."""
+"""Other choices at open points of `agent mcp`."""
 
 import json
 

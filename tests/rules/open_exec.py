@@ -1,4 +1,4 @@
-"""Programs that chose otherwise where the text leaves the events of `agent exec` open."""
+"""Other choices at open points of the events of `agent exec`."""
 
 from tests.rules.open_point import Otherwise
 from tests.rules.streams import THREAD, USAGE, StreamTalk, command, message

@@ -1,4 +1,4 @@
-"""Open points of items and of the notifications about them: servers that chose otherwise."""
+"""Other choices at open points of items and their notifications."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Open points of skills, lists, rollback and compaction: servers that chose otherwise."""
+"""Other choices at open points of skills, lists, rollback and compaction."""
 
 from typing import Any
 

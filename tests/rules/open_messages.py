@@ -1,4 +1,4 @@
-"""Open points of messages, errors and limits: servers that chose otherwise."""
+"""Other choices at open points of messages, errors and limits."""
 
 from tests.rules.open_point import Otherwise, Untried, Why
 from tests.rules.traces import (

@@ -1,7 +1,6 @@
-"""Servers that chose otherwise than we did, one for each point that the text leaves open.
+"""Servers with another choice than ours, one for each open point.
 
-A point is tried by a conversation of a server that chose otherwise; where there can be none, a
-reason stands instead.
+Each point has a conversation with such a server, or a reason why there can be none.
 """
 
 import importlib
@@ -16,9 +15,9 @@ from tests.rules.case import Written
 
 @dataclass(frozen=True)
 class Otherwise:
-    """A conversation with a server that chose otherwise at an open point.
+    """A conversation with a server that made another choice at an open point.
 
-    `does` says what it does, after "the server".
+    `does` describes its behaviour, as the end of a sentence that begins with "the server".
     """
 
     point: str
@@ -26,7 +25,7 @@ class Otherwise:
     talk: Callable[[], Written]
 
     def trace(self) -> Trace:
-        """The conversation as a trace."""
+        """Return the conversation as a trace."""
         return self.talk().trace()
 
 
@@ -40,7 +39,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Untried:
-    """A point for which there is no conversation; `because` says more than `why`."""
+    """An open point without a conversation; `because` explains `why`."""
 
     point: str
     why: Why
@@ -48,12 +47,12 @@ class Untried:
 
 
 def otherwise() -> list[Otherwise]:
-    """Every conversation, of all modules."""
+    """Return the conversations of all modules."""
     return [one for one in _listed("OTHERWISE") if isinstance(one, Otherwise)]
 
 
 def untried() -> list[Untried]:
-    """Every point without a conversation, of all modules."""
+    """Return the points without a conversation of all modules."""
     return [one for one in _listed("UNTRIED") if isinstance(one, Untried)]
 
 

@@ -1,4 +1,4 @@
-"""SDKs that chose otherwise where the text leaves their calls open."""
+"""Other choices at open points of the calls of SDKs."""
 
 from typing import Any
 

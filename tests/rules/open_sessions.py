@@ -1,4 +1,4 @@
-"""Open points of forks, names and rollback, and of what clients and servers have in common."""
+"""Other choices at open points of forks, names and rollback, and of sessions."""
 
 from typing import Any
 

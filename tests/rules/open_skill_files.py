@@ -1,4 +1,4 @@
-"""Open points of skills whose files are known: servers that chose otherwise."""
+"""Other choices at open points of skills whose files are known."""
 
 from tests.rules.open_point import Otherwise
 from tests.rules.skill_talk import (

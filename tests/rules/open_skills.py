@@ -1,4 +1,4 @@
-"""Open points of skills: where they lie, how they are listed, what becomes of an input."""
+"""Other choices at open points of skills: folders, listing, skills as input."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Open points of threads, their storage and who hears of them: servers that chose otherwise."""
+"""Other choices at open points of threads, their storage and subscriptions."""
 
 from typing import Any
 

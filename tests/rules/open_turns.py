@@ -1,4 +1,4 @@
-"""Open points of turns, their errors, interrupts and steering: servers that chose otherwise."""
+"""Other choices at open points of turns, their errors, interrupts and steering."""
 
 from typing import Any
 

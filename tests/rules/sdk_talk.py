@@ -1,4 +1,4 @@
-"""A small builder of plays of SDKs: calls written down as code, with what the agent was given."""
+"""Builder of plays of SDKs: calls, the inputs of the agent, and results."""
 
 import json
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ FAILED = {"type": "turn.failed", "error": {"message": "too fast"}}
 
 
 def completed(item: dict[str, Any]) -> dict[str, Any]:
-    """The event of an item that was completed."""
+    """Return the event of a completed item."""
     return {"type": "item.completed", "item": item}
 
 
 def whole_turn(*items: dict[str, Any], end: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    """The events of a turn with these items, or with one message."""
+    """Return the events of a turn with these items, by default with one message."""
     ends = end or {"type": "turn.completed", "usage": USAGE}
     return [STARTED, {"type": "turn.started"}, *map(completed, items or (SAID,)), ends]
 
@@ -41,7 +41,7 @@ class SdkTalk:
         self._words: list[str] = []
 
     def trace(self, end: End = End.QUIESCENT) -> Trace:
-        """The trace so far."""
+        """Return the trace so far."""
         self._recorder.trace.end = end
         return self._recorder.trace
 
@@ -60,7 +60,7 @@ class SdkTalk:
         process: dict[str, str] | None = None,
         **more: str,
     ) -> Self:
-        """A driver begins, with a client and a thread of these options; None is left out."""
+        """Begin a driver with these options of its client and thread; None removes the path."""
         self._id += 1
         self._turn = 0
         client = {"agentPathOverride": PATH, **(agent or {})}
@@ -78,51 +78,51 @@ class SdkTalk:
         abort: str = "",
         **options: Any,
     ) -> Self:
-        """A turn is asked for."""
+        """Add a request for a turn, in which the agent writes these events."""
         self._turn += 1
         events = whole_turn() if writes is None else list(writes)
         said = {"call": call, "input": input, "options": options, "abort": abort}
         return self._write(Direction.TO_TARGET, turn=self._turn, **said, writes=events)
 
     def starts(self, *words: str, stdin: str = "hello", **more: Any) -> Self:
-        """The agent is started with these words."""
+        """Add a start of the agent with these arguments."""
         started = {"argv": list(words), "cwd": CWD, "env": {}, "stdin": stdin, "files": {}}
         started = {"started": {**started, **more}}
         return self._write(Direction.FROM_TARGET, turn=self._turn, **started)
 
     def yields(self, *events: dict[str, Any]) -> Self:
-        """The stream has these events."""
+        """Add events that the stream yields."""
         for event in events:
             self._write(Direction.FROM_TARGET, turn=self._turn, event=event)
         return self
 
     def gives(self, final: Any = "Yes.", thread: str | None = "thr-1", **other: Any) -> Self:
-        """`run` gives a result."""
+        """Add the result of `run`."""
         result = {"finalResponse": final, "items": [SAID], "usage": USAGE, **other}
         said: dict[str, Any] = {"over": "result", "result": result, "threadId": thread}
         return self._write(Direction.FROM_TARGET, turn=self._turn, **said)
 
     def throws(self, message: str, name: str = "Error", thread: str | None = "thr-1") -> Self:
-        """The call ends with an error."""
+        """Add an error as the end of the call."""
         error = {"name": name, "message": message}
         said: dict[str, Any] = {"over": "error", "error": error, "threadId": thread}
         return self._write(Direction.FROM_TARGET, turn=self._turn, **said)
 
     def ends(self, thread: str | None = "thr-1") -> Self:
-        """The stream ends."""
+        """Add the end of the stream."""
         return self._write(Direction.FROM_TARGET, turn=self._turn, over="events", threadId=thread)
 
     def runs(self, *words: str, **more: Any) -> Self:
-        """A turn of `run` that completes."""
+        """Add a turn of `run` that completes."""
         return self.asks().starts("exec", *words, **more).gives()
 
     def mark(self, body: MarkBody) -> Self:
-        """Write a mark."""
+        """Add a mark."""
         self._recorder.mark(body)
         return self
 
     def plays(self, name: str, thread: str = "t") -> Self:
-        """A driver with a real agent is asked for a turn of this name."""
+        """Begin a driver with a real agent, and add a request for a turn of this name."""
         self.driver(name=thread)
         self._turn += 1
         said: dict[str, Any] = {"call": "run", "input": "hello", "options": {}, "abort": ""}
@@ -136,7 +136,7 @@ class SdkTalk:
         answer: ModelEnd | None = None,
         status: int = 0,
     ) -> Self:
-        """The real agent calls the model, which gives this answer, and writes these events."""
+        """Add a model call of the real agent with this answer, and the events that it writes."""
         texts: tuple[str, ...] = ("hello",)
         self.mark(ModelCall(call=call, thread=thread, model="m", user_texts=texts, step=0))
         self.mark(

@@ -1,4 +1,4 @@
-"""Conversations about skills, as code: what lies on disk, what is listed of it."""
+"""Builder of conversations about skills: files on disk, and listings."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ FACE = {
 
 
 def skill_text(name: str, description: str = "", *, marker: str = "") -> str:
-    """A SKILL.md with front matter, heading and every section."""
+    """Return the text of a SKILL.md with front matter, heading and every section."""
     said = description or f"Does {name} well"
     told = marker or f"To do {name}, do it slowly."
     return (
@@ -31,34 +31,34 @@ def skill_text(name: str, description: str = "", *, marker: str = "") -> str:
 
 
 def placed(scenario: str = "") -> Talk:
-    """A conversation whose folders are known, with no skill in them."""
+    """Return a talk with known folders that contain no skills."""
     return Talk(scenario).mark(Place(home=HOME, cwd=HERE, server_cwd="/srv", agent=AGENT))
 
 
 def path_of(folder: str, root: str = f"{HERE}/{AGENT}/skills") -> str:
-    """The path of a skill's file."""
+    """Return the path of a skill's file."""
     return f"{root}/{folder}/SKILL.md"
 
 
 def writes(talk: Talk, path: str, text: str | None) -> Talk:
-    """A file is written, or one that is no text."""
+    """Add the writing of a file; `text` is None if its content is not text."""
     return talk.mark(FileWritten(path=path, text=text))
 
 
 def puts(talk: Talk, *names: str, cwd: str = HERE, **more: str) -> Talk:
-    """Skills are put into the folder of a project."""
+    """Add skills in the folder of a project."""
     for name in names:
         writes(talk, path_of(name, f"{cwd}/{AGENT}/skills"), skill_text(name, **more))
     return talk
 
 
 def removes(talk: Talk, path: str) -> Talk:
-    """A file is removed."""
+    """Add the removal of a file."""
     return talk.mark(FileWritten(path=path, exists=False))
 
 
 def puts_of_user(talk: Talk, *names: str) -> Talk:
-    """Skills are put where a server has those of its user, in both readings of that place."""
+    """Add skills of the user, in both folders that the specification may mean."""
     for name in names:
         for root in (f"{HOME}/skills", f"{HOME}/.agent/skills"):
             writes(talk, path_of(name, root), skill_text(name))
@@ -66,7 +66,7 @@ def puts_of_user(talk: Talk, *names: str) -> Talk:
 
 
 def skill(name: str, **more: Any) -> dict[str, Any]:
-    """A skill as a server lists it."""
+    """Return a skill as a server lists it."""
     return {"name": name, "description": f"Does {name} well", "enabled": True, **more}
 
 
@@ -80,25 +80,25 @@ def entry(
 
 
 def asks_list(talk: Talk, *cwds: str, **params: Any) -> Talk:
-    """skills/list alone, forced."""
+    """Add skills/list with forceReload, without its result."""
     return talk.asks("skills/list", cwds=list(cwds), **{"forceReload": True, **params})
 
 
 def lists(talk: Talk, *entries: dict[str, Any], **params: Any) -> Talk:
-    """skills/list of the directories of some entries, forced, and the answer that has them."""
+    """Add skills/list with forceReload for the directories of these entries, and its result."""
     cwds = params.pop("cwds", [one["cwd"] for one in entries])
     return asks_list(talk, *cwds, **params).answers({"data": json.loads(json.dumps(entries))})
 
 
 def configures(talk: Talk, path: str, *, enabled: bool) -> Talk:
-    """skills/config/write and its answer."""
+    """Add skills/config/write and its result."""
     return talk.asks("skills/config/write", path=path, enabled=enabled).answers({})
 
 
 def invokes(
     talk: Talk, said: str, *items: dict[str, str], held: tuple[str, ...] = (), number: int = 1
 ) -> Talk:
-    """A turn with a text and further input, one model call, and its end: eight messages."""
+    """Add a turn with a text and further input, one model call, and its end: eight messages."""
     given = [{"type": "text", "text": said}, *items]
     turn, shown = f"turn_{number}", {"type": "userMessage", "id": f"u-{number}", "content": given}
     talk.asks("turn/start", threadId="thr_1", input=given).reply_turn(turn)
@@ -107,22 +107,22 @@ def invokes(
 
 
 def skill_item(name: str) -> dict[str, str]:
-    """The item beside a skill's name."""
+    """Return the input item of a skill."""
     return {"type": "skill", "name": name, "path": path_of(name)}
 
 
 def mention(slug: str) -> dict[str, str]:
-    """The item beside an app's slug."""
+    """Return the input item of an app."""
     return {"type": "mention", "name": slug, "path": f"app://{slug}-1"}
 
 
 def known() -> Talk:
-    """A thread in a project with two skills, which were listed: messages 0 to 4."""
+    """Return a talk with a thread in a project with two listed skills: messages 0 to 4."""
     return lists(puts(placed(), "tidy", "wash").start_thread(), entry("tidy", "wash"))
 
 
 def with_companions(talk: Talk) -> Talk:
-    """Files lie beside the skill tidy."""
+    """Add companion files of the skill tidy."""
     folder = path_of("tidy").removesuffix("/SKILL.md")
     for name, text in (
         ("icon.svg", "<svg/>"),
@@ -134,6 +134,6 @@ def with_companions(talk: Talk) -> Talk:
 
 
 def restarts(talk: Talk) -> Talk:
-    """The server is ended and started again, and a client comes back."""
+    """Add a restart of the server, with a new connection."""
     talk.mark(StepBegins("restart", 9)).mark(ServerEnded(killed=False)).mark(Closed("c1"))
     return talk.on("c2")

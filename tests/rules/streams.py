@@ -1,4 +1,4 @@
-"""A small builder of traces of `agent exec`: the events of processes written down as code."""
+"""Builder of traces of `agent exec`: the events of its processes."""
 
 import json
 from typing import Any, Self
@@ -28,12 +28,12 @@ USAGE = {"input_tokens": 10, "cached_input_tokens": 0, "output_tokens": 2}
 
 
 def message(words: str, **more: Any) -> dict[str, Any]:
-    """An agent_message; the text of the document gives it no id."""
+    """Return an agent_message; without an id, as in the specification."""
     return {"type": "agent_message", "text": words, **more}
 
 
 def command(**more: Any) -> dict[str, Any]:
-    """A command_execution at its beginning."""
+    """Return a command_execution at its start."""
     said = {"command": "ls", "aggregated_output": "", "exit_code": None, "status": "in_progress"}
     return {"id": "i-1", "type": "command_execution", **said, **more}
 
@@ -51,17 +51,17 @@ class StreamTalk:
         self.mark(Place(home=HOME, cwd="/home/user/work1", server_cwd="/home/user/work1"))
 
     def trace(self, end: End = End.QUIESCENT) -> Trace:
-        """The trace so far."""
+        """Return the trace so far."""
         self._recorder.trace.end = end
         return self._recorder.trace
 
     def mark(self, body: MarkBody) -> Self:
-        """Write a mark."""
+        """Add a mark."""
         self._recorder.mark(body)
         return self
 
     def process(self, prompt: str = "hello", **asked: Any) -> Self:
-        """A process begins, and reads its prompt: a line in the trace."""
+        """Begin a process with its prompt: one line in the trace."""
         self._count += 1
         self._connection = f"p{self._count}"
         self.mark(
@@ -71,16 +71,16 @@ class StreamTalk:
         return self._write(prompt.encode(), Direction.TO_TARGET)
 
     def exits(self, status: int = 0) -> Self:
-        """It ends."""
+        """End the process."""
         self.mark(ProgramErrors(self._connection, ""))
         return self.mark(ProgramEnded(self._connection, status, "none"))
 
     def says(self, kind: str, **members: Any) -> Self:
-        """It writes an event."""
+        """Add an event of the process."""
         return self.line({"type": kind, **members})
 
     def line(self, value: Any) -> Self:
-        """It writes a line: bytes, or a value as JSON."""
+        """Add a line of the process: bytes, or a value as JSON."""
         raw = value if isinstance(value, bytes) else json.dumps(value).encode()
         return self._write(raw, Direction.FROM_TARGET)
 
@@ -90,53 +90,53 @@ class StreamTalk:
         return self
 
     def opens(self, thread: str = THREAD) -> Self:
-        """thread.started and turn.started."""
+        """Add thread.started and turn.started."""
         return self.says("thread.started", thread_id=thread).says("turn.started")
 
     def started(self, item: dict[str, Any]) -> Self:
-        """item.started."""
+        """Add item.started."""
         return self.says("item.started", item=item)
 
     def updated(self, item: dict[str, Any]) -> Self:
-        """item.updated."""
+        """Add item.updated."""
         return self.says("item.updated", item=item)
 
     def completed(self, item: dict[str, Any]) -> Self:
-        """item.completed."""
+        """Add item.completed."""
         return self.says("item.completed", item=item)
 
     def done(self, **usage: Any) -> Self:
-        """turn.completed, and the process ends."""
+        """Add turn.completed and end the process."""
         return self.says("turn.completed", usage={**USAGE, **usage}).exits()
 
     def fails(self, words: str = "refused") -> Self:
-        """turn.failed, and the process ends."""
+        """Add turn.failed and end the process."""
         return self.says("turn.failed", error={"message": words}).exits(1)
 
     def turn(self, words: str = "Hello.", **more: Any) -> Self:
-        """A whole process: one message."""
+        """Add a whole process with one message."""
         return self.process(**more).opens().completed(message(words)).done()
 
     def calls(self, *texts: str, **more: Any) -> Self:
-        """The model is called, with these texts of the user."""
+        """Add a model call with these user texts."""
         self._calls += 1
         whole: dict[str, Any] = {"model": "mock-model", "step": 0, **more}
         return self.mark(ModelCall(call=self._calls, user_texts=texts, **whole))
 
     def answers(self, *words: str) -> Self:
-        """The model's answer is over."""
+        """Add the end of the model call, with these texts."""
         texts = tuple(ModelMessage(one) for one in words)
         return self.mark(ModelEnd(call=self._calls, outcome=CallEnd.COMPLETED, texts=texts))
 
     def refuses(self, status: int) -> Self:
-        """The model answers by an HTTP status."""
+        """Add the end of the model call by an HTTP status."""
         return self.mark(ModelEnd(call=self._calls, outcome=CallEnd.STATUS, status=status))
 
     def searched(self, *found: FileMatch, thread: str = THREAD) -> Self:
-        """The home is searched for the thread, and for the folder's name."""
+        """Add a search of the home for the thread and the folder's name, with its matches."""
         return self.mark(HomeSearched(texts=(thread, "sessions"), found=found, files=3))
 
 
 def kept(path: str, *, named: tuple[str, ...] = (), held: tuple[str, ...] = ()) -> FileMatch:
-    """A file of the home that was found."""
+    """Return a match of the search: a file of the home."""
     return FileMatch(f"{HOME}/{path}", named, held)
