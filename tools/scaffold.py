@@ -58,7 +58,7 @@ CASE = """    Case(
         bad=running().turn_completed(),
         found=(Found("turn turn_1", (9,)),),
         # FILL IN: one that gives the rule nothing to judge.
-        idle=silent(),
+        not_exercised=silent(),
     ),
 """
 

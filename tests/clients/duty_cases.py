@@ -44,7 +44,7 @@ CASES = [
         .on("c2")
         .sends({"id": 0, "error": FAILURE}),
         found=(Found("answer to id 0", (1,)), Found("answer to id 0", (2,))),
-        idle=Talk()
+        not_exercised=Talk()
         .sends({"id": None, "error": FAILURE})
         .sends({"id": 3, "params": {}})
         .sends({"id": 4, "result": {}}, deliberate=True),
@@ -55,7 +55,7 @@ CASES = [
         witnesses=(ASKED, f"request {COMMAND} id 1"),
         bad=asked().decides("accept").sends({"id": 0, "error": FAILURE}),
         found=(Found(ASKED, (0, 1, 2), Level.SHOULD),),
-        idle=asked().sends({"id": 7, "result": {}}),
+        not_exercised=asked().sends({"id": 7, "result": {}}),
     ),
     Case(
         rule="duty.notification-unanswered",
@@ -63,7 +63,7 @@ CASES = [
         witnesses=("connection c1",),
         bad=asked().tells("turn/started").sends({"id": None, "error": FAILURE}),
         found=(Found("connection c1", (1, 2), Level.INFO),),
-        idle=asked()
+        not_exercised=asked()
         .sends({"id": None, "error": FAILURE})
         .tells("turn/started")
         .sends({"id": None, "error": {"code": -32700, "message": "no JSON"}}),
@@ -92,7 +92,7 @@ CASES = [
             Found(f"request {COMMAND} id 4", (8, 9)),
             Found("request item/tool/call id 5", (10, 11), Level.SHOULD),
         ),
-        idle=Talk().sends({"id": 0, "result": {}}).sends({"id": 0}),
+        not_exercised=Talk().sends({"id": 0, "result": {}}).sends({"id": 0}),
     ),
     Case(
         rule="duty.decision-known",
@@ -100,7 +100,7 @@ CASES = [
         witnesses=(ASKED, f"request {FILE} id 1"),
         bad=asked().decides("approved").question(method=FILE).decides("acceptForSession"),
         found=(Found(ASKED, (0, 1)), Found(f"request {FILE} id 1", (2, 3))),
-        idle=asked()
+        not_exercised=asked()
         .sends({"id": 0, "result": {}})
         .question()
         .sends({"id": 1, "error": FAILURE})
@@ -118,7 +118,7 @@ CASES = [
         .turn_completed("turn_9")
         .says({"method": "tool/ask", "id": 8, "params": {}}),
         found=(Found(ASKED, (0,)), Found("request tool/ask id 8", (5,))),
-        idle=asked()
+        not_exercised=asked()
         .turn_completed()
         .question()
         .tells("serverRequest/resolved")
@@ -148,7 +148,7 @@ CASES = [
             *(Found("connection c1", (seq,)) for seq in range(8)),
             *(Found("connection c1", (seq,), Level.SHOULD) for seq in range(8, 11)),
         ),
-        idle=deliberate(b"{"),
+        not_exercised=deliberate(b"{"),
     ),
     Case(
         rule="duty.id-number",
@@ -158,7 +158,7 @@ CASES = [
         .sends({"method": "thread/list", "id": "a", "params": {}})
         .sends({"method": "thread/list", "id": "b", "params": {}}),
         found=(Found("connection c1", (0,), Level.INFO),),
-        idle=Talk().sends({"method": "thread/list", "id": None, "params": {}}).sends(b"{"),
+        not_exercised=Talk().sends({"method": "thread/list", "id": None, "params": {}}).sends(b"{"),
     ),
     Case(
         rule="duty.id-free",
@@ -168,7 +168,7 @@ CASES = [
         .sends({"method": "thread/read", "id": 1, "params": {}})
         .sends({"method": "thread/list", "id": 1, "params": {}}),
         found=(Found("request thread/list id 1", (0, 1), Level.SHOULD),),
-        idle=deliberate({"method": "thread/read", "id": 1, "params": {}}),
+        not_exercised=deliberate({"method": "thread/read", "id": 1, "params": {}}),
     ),
     Case(
         rule="duty.method-known",
@@ -179,7 +179,7 @@ CASES = [
             Found("method model/list", (0,), Level.INFO),
             Found("method bye", (2,), Level.INFO),
         ),
-        idle=Talk().sends({"method": "turn/started"}).sends(b"{"),
+        not_exercised=Talk().sends({"method": "turn/started"}).sends(b"{"),
     ),
     Case(
         rule="duty.right-direction",
@@ -190,7 +190,7 @@ CASES = [
             Found(f"method {COMMAND}", (0,), Level.SHOULD),
             Found("method turn/started", (1,), Level.SHOULD),
         ),
-        idle=Talk().asks("model/list").sends({"method": "bye"}),
+        not_exercised=Talk().asks("model/list").sends({"method": "bye"}),
     ),
     Case(
         rule="duty.request-has-id",
@@ -198,7 +198,7 @@ CASES = [
         witnesses=("method thread/list",),
         bad=Talk().sends({"method": "thread/archive", "params": {"threadId": THREAD}}),
         found=(Found("method thread/archive", (0,)),),
-        idle=Talk().sends({"method": "initialize"}).sends({"method": "initialized"}),
+        not_exercised=Talk().sends({"method": "initialize"}).sends({"method": "initialized"}),
     ),
     Case(
         rule="duty.handshake-first",
@@ -215,7 +215,7 @@ CASES = [
             Found("connection c1", (1, 2), Level.INFO),
             Found("connection c1", (3, 4), Level.INFO),
         ),
-        idle=Talk().asks("initialized").answers({}).asks_wrongly("initialized").refuses(),
+        not_exercised=Talk().asks("initialized").answers({}).asks_wrongly("initialized").refuses(),
     ),
     Case(
         rule="duty.remote-skills",
@@ -223,7 +223,7 @@ CASES = [
         witnesses=("method skills/list",),
         bad=Talk().asks("skills/remote/export", hazelnutId="h"),
         found=(Found("method skills/remote/export", (0,), Level.SHOULD),),
-        idle=opened(),
+        not_exercised=opened(),
     ),
     Case(
         rule="duty.params-complete",
@@ -238,7 +238,7 @@ CASES = [
             Found("request turn/steer id 2", (1,)),
             Found("request turn/start id 3", (2,), Level.SHOULD),
         ),
-        idle=Talk()
+        not_exercised=Talk()
         .asks("thread/rollback")
         .asks("skills/remote/export")
         .asks("model/list")
@@ -258,7 +258,7 @@ CASES = [
                 ("turn/start", "thread/start", "thread/list", "turn/start")
             )
         ),
-        idle=Talk().asks("thread/name/set", name=5).asks("model/list", model=5),
+        not_exercised=Talk().asks("thread/name/set", name=5).asks("model/list", model=5),
     ),
     Case(
         rule="duty.skill-paths",
@@ -271,7 +271,9 @@ CASES = [
             Found("request skills/config/write id 1", (0,)),
             Found("request turn/steer id 2", (1,)),
         ),
-        idle=speaks({"type": "skill", "name": "tidy", "path": 5}, {"type": "text", "text": "a"}),
+        not_exercised=speaks(
+            {"type": "skill", "name": "tidy", "path": 5}, {"type": "text", "text": "a"}
+        ),
     ),
     Case(
         rule="duty.cursor-given",
@@ -279,7 +281,7 @@ CASES = [
         witnesses=("request thread/list id 2",),
         bad=lists("p", talk=lists(None, then="p/2")),
         found=(Found("request thread/list id 2", (2,), Level.SHOULD),),
-        idle=lists("of-yesterday"),
+        not_exercised=lists("of-yesterday"),
     ),
     Case(
         rule="duty.turn-known",
@@ -290,7 +292,7 @@ CASES = [
             Found("request turn/interrupt id 3", (9,), Level.SHOULD),
             Found("request turn/steer id 4", (10,), Level.SHOULD),
         ),
-        idle=opened().interrupt("turn_of_yesterday").asks("turn/steer").start_turn(),
+        not_exercised=opened().interrupt("turn_of_yesterday").asks("turn/steer").start_turn(),
     ),
     Case(
         rule="duty.running-turn-steered",
@@ -298,6 +300,6 @@ CASES = [
         witnesses=("request turn/start id 3", "request turn/start id 5"),
         bad=running().ask_turn(),
         found=(Found("request turn/start id 3", (4, 9), Level.INFO),),
-        idle=deliberate({"method": "turn/start", "id": 1, "params": {}}),
+        not_exercised=deliberate({"method": "turn/start", "id": 1, "params": {}}),
     ),
 ]

@@ -38,11 +38,11 @@ class Case:
     witnesses: tuple[str, ...]
     bad: Written
     found: tuple[Found, ...]
-    idle: Written
+    not_exercised: Written
 
     def traces(self) -> tuple[Trace, Trace, Trace]:
-        """Return the traces good, bad and idle."""
-        return self.good.trace(), self.bad.trace(), self.idle.trace()
+        """Return the traces good, bad and not exercised."""
+        return self.good.trace(), self.bad.trace(), self.not_exercised.trace()
 
 
 def opened() -> Talk:

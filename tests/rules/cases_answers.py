@@ -73,7 +73,7 @@ CASES = [
             Found(SECOND, (7, 13), Level.SHOULD),
             Found("turn turn_3", (14, 17), Level.SHOULD),
         ),
-        idle=unclear(outcome="status 401").ends(7, "status 401"),
+        not_exercised=unclear(outcome="status 401").ends(7, "status 401"),
     ),
     Case(
         rule="model.answer-shown",
@@ -90,7 +90,7 @@ CASES = [
         ),
         found=(Found(FIRST, (3, 6)), Found(SECOND, (7, 12, 13), Level.SHOULD)),
         # Remarks on the way; a schema; an answer that was given up.
-        idle=over(
+        not_exercised=over(
             asked(
                 over(
                     asked(
@@ -119,7 +119,7 @@ CASES = [
         bad=schema(schema(opened(), "{}"), "In words.", 2),
         found=(Found(FIRST, (3, 8, 9), Level.INFO), Found(SECOND, (10, 15, 16), Level.INFO)),
         # No message; schemas that cannot be read; no schema.
-        idle=schema(
+        not_exercised=schema(
             schema(
                 schema(schema(opened(), None), "x", 2, outputSchema=None),
                 "{}",
@@ -138,7 +138,7 @@ CASES = [
         bad=ran("E\n", '{"output": "hello\\n"}'),
         found=(Found(CALL, (7, 8), Level.SHOULD),),
         # Words that are not of the command; no output is kept.
-        idle=ran("", "no output", 2, ran(None, "hello")),
+        not_exercised=ran("", "no output", 2, ran(None, "hello")),
     ),
     Case(
         rule="item.process-apart",
@@ -146,7 +146,7 @@ CASES = [
         witnesses=("item c-2 of turn turn_1",),
         bad=two_at_once("1", "1"),
         found=(Found("item c-2 of turn turn_1", (10, 11, 12), Level.SHOULD),),
-        idle=after_one_another("1").started(command("c-3")),
+        not_exercised=after_one_another("1").started(command("c-3")),
     ),
     Case(
         rule="item.same-work",
@@ -164,7 +164,7 @@ CASES = [
             Found("item c-2 of turn turn_1", (11, 12), Level.SHOULD),
         ),
         # Completed without a start; other types.
-        idle=running().completed(command("c-1", "completed")).message("m-1", "a"),
+        not_exercised=running().completed(command("c-1", "completed")).message("m-1", "a"),
     ),
     Case(
         rule="method.right-direction",
@@ -173,7 +173,9 @@ CASES = [
         bad=opened().says({"method": "thread/read", "id": 7, "params": {"threadId": "thr_1"}}),
         found=(Found("method thread/read", (3,)),),
         # A name that is not listed, and a notification.
-        idle=opened().says({"method": "tool/ask", "id": 7, "params": {}}).tells("thread/read"),
+        not_exercised=opened()
+        .says({"method": "tool/ask", "id": 7, "params": {}})
+        .tells("thread/read"),
     ),
     Case(
         rule="thread.one-provider",
@@ -187,6 +189,6 @@ CASES = [
         .asks("thread/read", threadId="thr_1")
         .answers({"thread": thread_object(modelProvider="other")}),
         found=(Found("thread thr_2", (1, 3)), Found("thread thr_1", (5, 14), Level.SHOULD)),
-        idle=Talk().tells("thread/started", thread=thread_object()),
+        not_exercised=Talk().tells("thread/started", thread=thread_object()),
     ),
 ]

@@ -53,7 +53,7 @@ CASES = [
                 Level.SHOULD,
             ),
         ),
-        idle=pending().interrupt().answers({}).end_turn(status="interrupted").resolved(),
+        not_exercised=pending().interrupt().answers({}).end_turn(status="interrupted").resolved(),
     ),
     Case(
         rule="approval.names-item",
@@ -71,7 +71,7 @@ CASES = [
             Found(ASKED_AGAIN, (11,)),
             Found("request item/commandExecution/requestApproval id 2", (20,)),
         ),
-        idle=Approvals().question().question(itemId=7),
+        not_exercised=Approvals().question().question(itemId=7),
     ),
     Case(
         rule="approval.request-of-type",
@@ -84,7 +84,7 @@ CASES = [
         .resolved()
         .completed(command_item(status="completed")),
         found=(Found(ASKED_FILE, (10, 13)),),
-        idle=pending(),
+        not_exercised=pending(),
     ),
     Case(
         rule="approval.final-item",
@@ -92,7 +92,7 @@ CASES = [
         witnesses=(ITEM, PATCH),
         bad=running().approved("inProgress").patched("inProgress"),
         found=(Found(ITEM, (13,), Level.SHOULD), Found(PATCH, (18,))),
-        idle=running("never").item(command_item(status="inProgress")),
+        not_exercised=running("never").item(command_item(status="inProgress")),
     ),
     Case(
         rule="approval.accepted-runs",
@@ -100,7 +100,7 @@ CASES = [
         witnesses=(ITEM, PATCH),
         bad=running().approved("declined", decision="acceptForSession").patched("declined"),
         found=(Found(ITEM, (10, 11, 13)), Found(PATCH, (15, 16, 18))),
-        idle=running()
+        not_exercised=running()
         .approved("declined", decision="decline")
         .approved("declined", "call_2", "applyNetworkPolicyAmendment")
         .started(command_item("call_3"))
@@ -116,7 +116,7 @@ CASES = [
         witnesses=(ITEM, PATCH),
         bad=running().approved(decision="cancel").patched(decision="decline"),
         found=(Found(ITEM, (10, 11, 13)), Found(PATCH, (15, 16, 18))),
-        idle=running()
+        not_exercised=running()
         .approved(decision="applyNetworkPolicyAmendment")
         .started(command_item("call_2"))
         .question("call_2")
@@ -128,7 +128,7 @@ CASES = [
         witnesses=(ITEM,),
         bad=running().approved("failed", decision="decline"),
         found=(Found(ITEM, (10, 11, 13), Level.SHOULD),),
-        idle=running().approved("failed").approved("completed", "call_2", "decline"),
+        not_exercised=running().approved("failed").approved("completed", "call_2", "decline"),
     ),
     Case(
         rule="approval.cancel-ends-work",
@@ -153,7 +153,7 @@ CASES = [
             Found("turn turn_2", (26, 27, 28, 29), Level.SHOULD),
         ),
         # Both were asked about before the cancel; after a decline there may be more.
-        idle=running()
+        not_exercised=running()
         .started(command_item())
         .started(command_item("call_2"))
         .question()
@@ -171,7 +171,7 @@ CASES = [
         witnesses=("turn turn_1",),
         bad=running().approved("declined", decision="cancel").end_turn(),
         found=(Found("turn turn_1", (11, 15)),),
-        idle=running()
+        not_exercised=running()
         .approved("declined", decision="decline")
         .end_turn(status="interrupted")
         .start_turn("turn_2")
@@ -189,7 +189,7 @@ CASES = [
         witnesses=("turn turn_1",),
         bad=running().approved("declined", decision="decline").end_turn(status="interrupted"),
         found=(Found("turn turn_1", (11, 15), Level.SHOULD),),
-        idle=running()
+        not_exercised=running()
         .approved("declined", decision="decline")
         .interrupt()
         .answers({})
@@ -210,7 +210,7 @@ CASES = [
         .start_thread("thr_2"),
         found=(Found(ASKED_AGAIN, (10, 11, 15)),),
         # Once only; another folder; the thread has been loaded anew.
-        idle=running()
+        not_exercised=running()
         .approved()
         .approved(item="call_2", decision="acceptForSession")
         .started(command_item("call_3"))
@@ -226,7 +226,7 @@ CASES = [
         bad=running().approved().item(command_item("call_2", "completed")),
         found=(Found("item call_2 of turn turn_1", (10, 11, 15), Level.SHOULD),),
         # Another command, one that fails, and what is allowed for later.
-        idle=running()
+        not_exercised=running()
         .approved()
         .item(command_item("call_2", "completed", command="ls"))
         .item(command_item("call_3", "failed", exitCode=1))
@@ -244,7 +244,7 @@ CASES = [
         bad=running("never").approved().end_turn(),
         found=(Found(ASKED, (10,)),),
         # The override lasts, or not: the text does not say.
-        idle=Approvals()
+        not_exercised=Approvals()
         .policy("never")
         .ask_turn(approvalPolicy="untrusted")
         .reply_turn()
@@ -272,7 +272,7 @@ CASES = [
             Found(PATCH, (9,)),
             Found("item call_2 of turn turn_1", (11,), Level.SHOULD),
         ),
-        idle=running("on-request")
+        not_exercised=running("on-request")
         .item(command_item(status="failed"))
         .end_turn()
         .ask_turn(approvalPolicy="untrusted")
@@ -298,7 +298,7 @@ CASES = [
             Found(ITEM, (10, 11, 12)),
             Found("item call_2 of turn turn_1", (15, 14, 16), Level.SHOULD),
         ),
-        idle=running("on-failure")
+        not_exercised=running("on-failure")
         .started(command_item())
         .delta("call_1", "out", method=OUTPUT)
         .question()
@@ -314,7 +314,7 @@ CASES = [
             Found(PATCH, (15, 16, 18), Level.SHOULD),
         ),
         # It is not run; it fails when it is; a failure came before.
-        idle=running("on-failure")
+        not_exercised=running("on-failure")
         .approved("declined", decision="decline")
         .approved("failed", "call_2")
         .approved(item="call_3"),
@@ -325,6 +325,6 @@ CASES = [
         witnesses=(ITEM,),
         bad=running("reject").approved(),
         found=(Found(ASKED, (10,), Level.INFO), Found(ITEM, (10, 11, 13))),
-        idle=running("reject").item(command_item(status="completed")),
+        not_exercised=running("reject").item(command_item(status="completed")),
     ),
 ]

@@ -42,7 +42,7 @@ CASES = [
         witnesses=(ARCHIVED,),
         bad=archives(archives(used(), result=[]), {"archived": True}),
         found=(Found(ARCHIVED, (15, 16)), Found(AGAIN, (18, 19), Level.INFO)),
-        idle=used().asks("thread/archive", threadId=THREAD).refuses(),
+        not_exercised=used().asks("thread/archive", threadId=THREAD).refuses(),
     ),
     Case(
         rule="archive.told",
@@ -51,7 +51,7 @@ CASES = [
         # Told of another thread is not told of this one.
         bad=archives(used(), told=False).tells("thread/archived", threadId="thr_2"),
         found=(Found(ARCHIVED, (15, 16)),),
-        idle=archives(opened(), told=False, thread="thr_9"),
+        not_exercised=archives(opened(), told=False, thread="thr_9"),
     ),
     Case(
         rule="unarchive.told",
@@ -61,7 +61,7 @@ CASES = [
         bad=unarchives(put_away(), told=False),
         found=(Found(BACK, (18, 19)),),
         # What was not in the archive need not be told to have left it.
-        idle=unarchives(used(), told=False),
+        not_exercised=unarchives(used(), told=False),
     ),
     Case(
         rule="unarchive.restored-thread",
@@ -69,6 +69,6 @@ CASES = [
         witnesses=(f"thread {THREAD}",),
         bad=unarchives(put_away(), given="thr_2"),
         found=(Found(f"thread {THREAD}", (18, 19)),),
-        idle=put_away().asks("thread/unarchive", threadId=THREAD).refuses(),
+        not_exercised=put_away().asks("thread/unarchive", threadId=THREAD).refuses(),
     ),
 ]

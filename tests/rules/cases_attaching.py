@@ -39,7 +39,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=goes_on(cut_in("One.", "Tw").completed(agent_message("m-1", "One.")), *BOTH),
         found=(Found("item m-1 of turn turn_1", (11, 15, 16), Level.SHOULD),),
-        idle=past().resumes(*stored()).plain_turn("turn_2"),
+        not_exercised=past().resumes(*stored()).plain_turn("turn_2"),
     ),
     Case(
         rule="attach.known-items",
@@ -47,7 +47,7 @@ CASES = [
         witnesses=("item m-2 of turn turn_1",),
         bad=goes_on(cut_in("One."), *BOTH),
         found=(Found("item m-2 of turn turn_1", (15, 16), Level.SHOULD),),
-        idle=past().resumes(*stored()).plain_turn("turn_2"),
+        not_exercised=past().resumes(*stored()).plain_turn("turn_2"),
     ),
     Case(
         rule="attach.text-continues",
@@ -55,7 +55,7 @@ CASES = [
         witnesses=("item m-2 of turn turn_1",),
         bad=goes_on(cut_in("One.", "T"), *BOTH),
         found=(Found("item m-2 of turn turn_1", (15, 17), Level.SHOULD),),
-        idle=goes_on(cut_in("One."), *BOTH),
+        not_exercised=goes_on(cut_in("One."), *BOTH),
     ),
     Case(
         rule="attach.no-gap",
@@ -63,6 +63,6 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=goes_on(cut_in(), *BOTH),
         found=(Found(SUBJECT, (11, 15, 19), Level.SHOULD),),
-        idle=goes_on(cut_in("One.", "Tw", own=True), "c1"),
+        not_exercised=goes_on(cut_in("One.", "Tw", own=True), "c1"),
     ),
 ]

@@ -86,7 +86,7 @@ CASES: list[Case] = [
         witnesses=("turn turn_1",),
         bad=ended_as(told_both(), c2="interrupted", c1="completed"),
         found=(Found("turn turn_1", (15, 16)),),
-        idle=ended_as(told_both(), c1="completed"),
+        not_exercised=ended_as(told_both(), c1="completed"),
     ),
     Case(
         rule="clients.same-item",
@@ -94,7 +94,7 @@ CASES: list[Case] = [
         witnesses=("item turn_1-user of turn turn_1", "item m of turn turn_1"),
         bad=said(c2="Yes.", c1="No."),
         found=(Found("item m of turn turn_1", (17, 18)),),
-        idle=alone(),
+        not_exercised=alone(),
     ),
     Case(
         rule="clients.answer-carried-out",
@@ -103,7 +103,7 @@ CASES: list[Case] = [
         bad=decided("accept", "declined"),
         # The policy of the turn is known to the client that asked for it.
         found=(Found(ITEM, (17, 19, 22), Level.SHOULD), Found(ITEM, (17, 19, 23))),
-        idle=asked_alone(),
+        not_exercised=asked_alone(),
     ),
     Case(
         rule="clients.resolved-told",
@@ -111,7 +111,7 @@ CASES: list[Case] = [
         witnesses=(QUESTION,),
         bad=resolved_for_one(),
         found=(Found(QUESTION, (18, 19), Level.SHOULD),),
-        idle=asked_alone(),
+        not_exercised=asked_alone(),
     ),
     Case(
         rule="clients.subscriber-told",
@@ -119,7 +119,7 @@ CASES: list[Case] = [
         witnesses=("turn turn_1",),
         bad=told_one("another"),
         found=(Found("item m of turn turn_1", (10,), Level.SHOULD),),
-        idle=alone(),
+        not_exercised=alone(),
     ),
     Case(
         rule="clients.left-untold",
@@ -127,6 +127,6 @@ CASES: list[Case] = [
         witnesses=("thread thr_1",),
         bad=left(told=True),
         found=(Found("thread thr_1", (6, 13), Level.SHOULD),),
-        idle=left(told=False, goes_on=False),
+        not_exercised=left(told=False, goes_on=False),
     ),
 ]

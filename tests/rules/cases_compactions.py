@@ -50,7 +50,7 @@ CASES = [
         witnesses=(ASKED,),
         bad=asked(asked(result=[]), {"turnId": "turn_2"}),
         found=(Found(ASKED, (15, 16)), Found(AGAIN, (17, 18), Level.INFO)),
-        idle=used().asks("thread/compact/start", threadId=THREAD).refuses(),
+        not_exercised=used().asks("thread/compact/start", threadId=THREAD).refuses(),
     ),
     Case(
         rule="compact.told",
@@ -59,7 +59,7 @@ CASES = [
         witnesses=(ASKED,),
         bad=asked().tells("thread/compacted", threadId="thr_2", turnId="turn_2"),
         found=(Found(ASKED, (15, 16), Level.SHOULD),),
-        idle=unclear(),
+        not_exercised=unclear(),
     ),
     Case(
         rule="compact.item-emitted",
@@ -68,6 +68,6 @@ CASES = [
         # One item cannot stand for two compactions.
         bad=bare(asked(compacted(asked()).plain_turn("turn_3"))),
         found=(Found("request thread/compact/start id 5", (35, 36), Level.SHOULD),),
-        idle=unclear(),
+        not_exercised=unclear(),
     ),
 ]

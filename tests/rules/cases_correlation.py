@@ -31,7 +31,7 @@ CASES = [
             Found(f"server request {FILE}", (1,)),
             Found(f"server request {FILE}", (2,)),
         ),
-        idle=silent().says({"method": "item/tool/call", "id": 0, "params": {"tool": 7}}),
+        not_exercised=silent().says({"method": "item/tool/call", "id": 0, "params": {"tool": 7}}),
     ),
     Case(
         rule="server-request.id-unique",
@@ -39,7 +39,7 @@ CASES = [
         witnesses=(ASKED,),
         bad=Approvals().question().says({"method": "item/tool/call", "id": 0, "params": {}}),
         found=(Found("request item/tool/call id 0", (0, 1)),),
-        idle=silent().says({"method": COMMAND, "id": None, "params": {}}),
+        not_exercised=silent().says({"method": COMMAND, "id": None, "params": {}}),
     ),
     Case(
         rule="method.right-form",
@@ -49,7 +49,7 @@ CASES = [
         .tells(COMMAND, threadId="thr_1")
         .says({"method": "turn/started", "id": 7, "params": {}}),
         found=(Found(f"method {COMMAND}", (0,)), Found("method turn/started", (1,))),
-        idle=silent().tells("ask/me").says({"method": "tell/me", "id": 0, "params": {}}),
+        not_exercised=silent().tells("ask/me").says({"method": "tell/me", "id": 0, "params": {}}),
     ),
     Case(
         rule="notification.not-answered",
@@ -62,7 +62,7 @@ CASES = [
             Found("notification initialized", (0, 1), Level.SHOULD),
             Found("notification initialized", (0, 2), Level.SHOULD),
         ),
-        idle=silent()
+        not_exercised=silent()
         .says({"id": None, "error": {}})
         .sends(b"{", deliberate=True)
         .sends({"method": "initialized"})
@@ -74,7 +74,7 @@ CASES = [
         witnesses=("turn turn_1",),
         bad=Approvals().policy().ask_turn().reply_turn().started(command_item()).question(),
         found=(Found("turn turn_1", (6,)),),
-        idle=running().end_turn(),
+        not_exercised=running().end_turn(),
     ),
     Case(
         rule="harness.own-answer",
@@ -99,7 +99,7 @@ CASES = [
             Found(f"own answer to {COMMAND}", (16, 17)),
         ),
         # Wrong on purpose, and what no answer can name.
-        idle=running()
+        not_exercised=running()
         .question()
         .decides("approved", deliberate=True)
         .decides("decline")
@@ -114,7 +114,7 @@ CASES = [
         .sends({"method": "thread/read", "id": 1, "params": {}})
         .sends({"method": "thread/list", "id": 1, "params": {}}),
         found=(Found("own request ids", (0, 1)),),
-        idle=Approvals()
+        not_exercised=Approvals()
         .question()
         .decides("accept")
         .sends({"method": "thread/read", "id": 1, "params": {}}, deliberate=True),

@@ -43,7 +43,7 @@ CASES = [
         .end_turn("turn_2"),
         found=(Found(SECOND, (13, 15, 16), Level.SHOULD), Found(THIRD, (24, 26))),
         # Declined, failed; and a turn that was interrupted.
-        idle=changed(changed(changed(running(), status="declined"), "b", "failed"), "c")
+        not_exercised=changed(changed(changed(running(), status="declined"), "b", "failed"), "c")
         .interrupt()
         .answers({})
         .end_turn(status="interrupted"),
@@ -55,6 +55,6 @@ CASES = [
         bad=told(changed(running()), "+++ b/other.txt\n").end_turn(),
         found=(Found("turn turn_1", (10, 11)),),
         # Changed twice, and so perhaps not at all; told before the last change.
-        idle=told(changed(changed(running()), "patch_2"), "").end_turn(),
+        not_exercised=told(changed(changed(running()), "patch_2"), "").end_turn(),
     ),
 ]

@@ -59,7 +59,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=cut().read(shown(USER)),
         found=(Found(SUBJECT, (11, 14), Level.SHOULD),),
-        idle=ended(opened().plain_turn()).read(),
+        not_exercised=ended(opened().plain_turn()).read(),
     ),
     Case(
         rule="durable.turn-over",
@@ -67,7 +67,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=cut().read(shown(USER, AGENT, status="inProgress")),
         found=(Found(SUBJECT, (6, 14), Level.SHOULD),),
-        idle=cut().mark(Closed("c2")).on("c3").read(),
+        not_exercised=cut().mark(Closed("c2")).on("c3").read(),
     ),
     Case(
         rule="durable.items-over",
@@ -75,7 +75,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=cut().read(shown(USER, AGENT, command("k-1"))),
         found=(Found(SUBJECT, (6, 14), Level.INFO),),
-        idle=cut().read(shown(USER, AGENT)),
+        not_exercised=cut().read(shown(USER, AGENT)),
     ),
     Case(
         rule="durable.goes-on",
@@ -83,6 +83,6 @@ CASES = [
         witnesses=("thread thr_1",),
         bad=go_on(resume(cut(), shown(USER, AGENT))).refuses(),
         found=(Found("thread thr_1", (6, 14, 16), Level.SHOULD),),
-        idle=go_on(cut()).refuses(),
+        not_exercised=go_on(cut()).refuses(),
     ),
 ]

@@ -99,7 +99,7 @@ CASES = [
             Found(THIRD, (11, 14), Level.INFO),
             Found("turn turn_4", (15, 18), Level.INFO),
         ),
-        idle=unjudged(),
+        not_exercised=unjudged(),
     ),
     Case(
         rule="turn-error.tells-cause",
@@ -113,7 +113,7 @@ CASES = [
         witnesses=(FIRST, SECOND),
         bad=fails(opened(), 1, "status 400", broken(details="x"), said="no room"),
         found=(Found(FIRST, (3, 6), Level.INFO),),
-        idle=fails(opened(), 1, "disconnected", TROUBLE),
+        not_exercised=fails(opened(), 1, "disconnected", TROUBLE),
     ),
     Case(
         rule="status.system-error-met",
@@ -124,6 +124,6 @@ CASES = [
             Found(THREAD, (10,), Level.INFO),
             Found("thread thr_2", (15,), Level.INFO),
         ),
-        idle=troubled(),
+        not_exercised=troubled(),
     ),
 ]

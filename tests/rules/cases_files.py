@@ -84,7 +84,7 @@ CASES = [
         bad=misses(kept()),
         found=(Found(THE_THREAD, (16,)),),
         # A server writes when it likes; and this one may run on another machine.
-        idle=misses(misses(opened()).plain_turn(), folder=False),
+        not_exercised=misses(misses(opened()).plain_turn(), folder=False),
     ),
     Case(
         rule="archive.file-moved",
@@ -97,7 +97,7 @@ CASES = [
             Found(THE_THREAD, (17, 18, 19), Level.SHOULD),
         ),
         # Nobody saw it before.
-        idle=misses(put_away(kept())),
+        not_exercised=misses(put_away(kept())),
     ),
     Case(
         rule="unarchive.file-back",
@@ -109,7 +109,7 @@ CASES = [
             Found(THE_THREAD, (22, 23, 24)),
             Found(THE_THREAD, (22, 23, 24), Level.SHOULD),
         ),
-        idle=misses(brought_back(put_away(kept()))),
+        not_exercised=misses(brought_back(put_away(kept()))),
     ),
     Case(
         rule="ephemeral.not-stored",
@@ -121,6 +121,6 @@ CASES = [
             Found(f"thread {OTHER}", (18,), Level.SHOULD),
             Found(f"thread {OTHER}", (18,), Level.INFO),
         ),
-        idle=searched(kept(), FileMatch(IN_USE, (THREAD,), (THREAD,))),
+        not_exercised=searched(kept(), FileMatch(IN_USE, (THREAD,), (THREAD,))),
     ),
 ]

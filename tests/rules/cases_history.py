@@ -49,7 +49,7 @@ CASES = [
         # plain_turn ends at 14; leaves: 15 to 18; thread/resume 19.
         bad=past().leaves().asks("thread/resume", threadId=THREAD).refuses(),
         found=(Found(SUBJECT, (14, 20)),),
-        idle=_strange().asks("thread/resume", threadId="thr_9").refuses(),
+        not_exercised=_strange().asks("thread/resume", threadId="thr_9").refuses(),
     ),
     Case(
         rule="resume.same-thread",
@@ -57,7 +57,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=Past().asks("thread/resume", threadId=THREAD).shows(thread="thr_9"),
         found=(Found(SUBJECT, (0, 1)),),
-        idle=past().asks("thread/resume", threadId=THREAD).refuses(),
+        not_exercised=past().asks("thread/resume", threadId=THREAD).refuses(),
     ),
     Case(
         rule="resume.not-announced",
@@ -66,7 +66,7 @@ CASES = [
         # leaves: 15 to 18; thread/resume 19.
         bad=past().leaves().resumes(*stored()).announced(THREAD),
         found=(Found(SUBJECT, (19, 21), Level.SHOULD),),
-        idle=_strange().announced(THREAD),
+        not_exercised=_strange().announced(THREAD),
     ),
     Case(
         rule="thread.history-shown",
@@ -74,7 +74,7 @@ CASES = [
         witnesses=(SUBJECT, COPY),
         bad=past().resumes().forks().announced(),
         found=(Found(SUBJECT, (14, 16), Level.SHOULD), Found(COPY, (14, 18), Level.SHOULD)),
-        idle=Past().start_thread().resumes().forks().announced().resumes(thread="thr_9"),
+        not_exercised=Past().start_thread().resumes().forks().announced().resumes(thread="thr_9"),
     ),
     Case(
         rule="turn.items-filled",
@@ -83,7 +83,7 @@ CASES = [
         bad=past().resumes(EMPTY).forks(turn_object("turn_8", "completed")).announced(),
         # The first item/completed of a plain turn is 8.
         found=(Found("turn turn_1", (8, 16)), Found("turn turn_8", (8, 18))),
-        idle=Past().start_thread().start_turn().resumes(turn_object()),
+        not_exercised=Past().start_thread().start_turn().resumes(turn_object()),
     ),
     Case(
         rule="resume.stored-equals-live",
@@ -94,7 +94,7 @@ CASES = [
             Found("turn turn_1", (14, 16), Level.SHOULD),
             Found("turn turn_1", (14, 18), Level.SHOULD),
         ),
-        idle=_strange(),
+        not_exercised=_strange(),
     ),
     Case(
         rule="fork.new-id",
@@ -102,7 +102,7 @@ CASES = [
         witnesses=(COPY,),
         bad=Past().forks(fork=THREAD),
         found=(Found(SUBJECT, (0, 1)),),
-        idle=silent(),
+        not_exercised=silent(),
     ),
     Case(
         rule="fork.announced",
@@ -110,7 +110,7 @@ CASES = [
         witnesses=(COPY,),
         bad=Past().forks().announced().announced().forks(fork="thr_3"),
         found=(Found(COPY, (2, 3)), Found("thread thr_3", (5,))),
-        idle=Talk().start_thread(FORK),
+        not_exercised=Talk().start_thread(FORK),
     ),
     Case(
         rule="fork.copies-history",
@@ -123,7 +123,7 @@ CASES = [
         .announced("thr_3"),
         # The second turn ends at 26.
         found=(Found(COPY, (14, 28)), Found("thread thr_3", (26, 31))),
-        idle=_strange(),
+        not_exercised=_strange(),
     ),
     Case(
         rule="rollback.drops",
@@ -133,7 +133,7 @@ CASES = [
         bad=past(TURN, "turn_2").rolls_back(*stored(TURN, "turn_2")).rolls_back(*stored()),
         found=(Found(SUBJECT, (26, 28)), Found(SUBJECT, (14, 30))),
         # Refused; by more turns than there are; while a turn runs; by a number that is not said.
-        idle=_rollbacks_of_which_nothing_is_known(),
+        not_exercised=_rollbacks_of_which_nothing_is_known(),
     ),
     Case(
         rule="rollback.remaining",
@@ -150,7 +150,7 @@ CASES = [
             Found("turn turn_1", (14, 32), Level.SHOULD),
             Found(SUBJECT, (14, 28, 34), Level.SHOULD),
         ),
-        idle=_rollbacks_of_which_nothing_is_known().read(*stored()),
+        not_exercised=_rollbacks_of_which_nothing_is_known().read(*stored()),
     ),
     Case(
         rule="read.not-resumed",
@@ -160,7 +160,7 @@ CASES = [
         bad=past().leaves().loads().read(*stored()).loads("thr_9", THREAD),
         found=(Found(SUBJECT, (20, 22, 24)),),
         # Loaded before; opened by a request; a list of which there is more.
-        idle=past()
+        not_exercised=past()
         .loads(THREAD)
         .read(*stored())
         .loads(THREAD)
@@ -181,7 +181,7 @@ CASES = [
         bad=past().forks(*stored()).announced().plain_turn("turn_2", FORK).read(*stored("turn_2")),
         found=(Found("turn turn_1", (4, 14, 31)), Found("turn turn_2", (19, 31))),
         # A copy of a turn that was there before; a thread that nobody started here.
-        idle=Past().resumes(*stored()).read(*stored("turn_2")),
+        not_exercised=Past().resumes(*stored()).read(*stored("turn_2")),
     ),
     Case(
         rule="history.items-as-told",
@@ -193,7 +193,7 @@ CASES = [
             Found("turn turn_1", (14, 16), Level.SHOULD),
             Found("turn turn_1", (14, 18), Level.SHOULD),
         ),
-        idle=past().read(*stored()),
+        not_exercised=past().read(*stored()),
     ),
     Case(
         rule="history.item-ids",
@@ -206,6 +206,6 @@ CASES = [
             )
         ),
         found=(Found("item ids", (14, 16), Level.INFO),),
-        idle=past().read(OTHER),
+        not_exercised=past().read(OTHER),
     ),
 ]

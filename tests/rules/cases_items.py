@@ -35,7 +35,7 @@ CASES = [
         .delta("m-1", "b")
         .tells(PART_ADDED, threadId=THREAD, turnId=TURN, itemId="r-1", summaryIndex=0),
         found=(Found(SUBJECT, (9,)), Found("item r-1 of turn turn_1", (11,))),
-        idle=resumed().delta("m-1", "b"),
+        not_exercised=resumed().delta("m-1", "b"),
     ),
     Case(
         rule="item.completed-after-started",
@@ -48,7 +48,7 @@ CASES = [
         .completed(agent_message("m-1", ""))
         .completed(agent_message("m-1", "")),
         found=(Found(SUBJECT, (6,)),),
-        idle=resumed().completed(agent_message("m-1", "")),
+        not_exercised=resumed().completed(agent_message("m-1", "")),
     ),
     Case(
         rule="item.completed-once",
@@ -56,7 +56,7 @@ CASES = [
         witnesses=(USER,),
         bad=running().completed(user_message("turn_1-user", "hello")),
         found=(Found(USER, (8, 9)),),
-        idle=Talk().turn_started().item(agent_message("m-1", "")),
+        not_exercised=Talk().turn_started().item(agent_message("m-1", "")),
     ),
     Case(
         rule="item.completes",
@@ -70,7 +70,11 @@ CASES = [
         .turn_completed("turn_2", status="interrupted"),
         found=(Found(SUBJECT, (9,)), Found("item m-1 of turn turn_2", (17,), Level.INFO)),
         # The turn itself never ends: that is turn.completes' to say.
-        idle=opened().ask_turn().reply_turn().turn_started().started(agent_message("m-1", "")),
+        not_exercised=opened()
+        .ask_turn()
+        .reply_turn()
+        .turn_started()
+        .started(agent_message("m-1", "")),
     ),
     Case(
         rule="item.same-type",
@@ -78,7 +82,7 @@ CASES = [
         witnesses=(USER,),
         bad=running().started(agent_message("m-1", "")).completed({**EMPTY, "id": "m-1"}),
         found=(Found(SUBJECT, (9, 10)),),
-        idle=resumed().completed(agent_message("m-1", "")),
+        not_exercised=resumed().completed(agent_message("m-1", "")),
     ),
     Case(
         rule="item.ids-not-reused",
@@ -95,7 +99,7 @@ CASES = [
             Found("item m-2 of turn turn_1", (15, 17), Level.INFO),
         ),
         # The same id in two turns is two items: messages name the turn.
-        idle=opened()
+        not_exercised=opened()
         .ask_turn()
         .reply_turn()
         .turn_started()
@@ -117,7 +121,7 @@ CASES = [
         .completed(agent_message("m-1", "Hello")),
         found=(Found(SUBJECT, (10, 11, 12)),),
         # No deltas; a plan that differs from its deltas; a message whose start was not seen.
-        idle=running()
+        not_exercised=running()
         .item(agent_message("m-1", "all at once"))
         .started({"type": "plan", "id": "p-1", "text": ""})
         .delta("p-1", "A", method="item/plan/delta")
@@ -131,7 +135,7 @@ CASES = [
         witnesses=("item r-1 of turn turn_1",),
         bad=thinking().completed({**EMPTY, "summary": ["ab"]}),
         found=(Found("item r-1 of turn turn_1", (10, 12, 13), Level.SHOULD),),
-        idle=running().started(EMPTY).completed({**EMPTY, "summary": ["ab"]}),
+        not_exercised=running().started(EMPTY).completed({**EMPTY, "summary": ["ab"]}),
     ),
     Case(
         rule="delta.reasoning-content",
@@ -147,7 +151,7 @@ CASES = [
         .delta("r-1", "b", method=RAW, contentIndex=2)
         .completed({**EMPTY, "content": ["b", "a"]}),
         found=(Found("item r-1 of turn turn_1", (10, 11, 12), Level.SHOULD),),
-        idle=thinking().completed({**EMPTY, "content": ["ab"]}),
+        not_exercised=thinking().completed({**EMPTY, "content": ["ab"]}),
     ),
     Case(
         rule="delta.summary-part-announced",
@@ -160,7 +164,7 @@ CASES = [
         bad=thinking(),
         found=(Found("item r-1 of turn turn_1", (11, 12), Level.SHOULD),),
         # One section only, twice: the second item begins anew.
-        idle=running()
+        not_exercised=running()
         .started(EMPTY)
         .delta("r-1", "a", method=SUMMARY, summaryIndex=0)
         .started(EMPTY)
@@ -175,7 +179,7 @@ CASES = [
         .delta("m-1", "a", method="item/reasoning/textDelta", contentIndex=0)
         .delta("m-1", "b", method="item/reasoning/textDelta", contentIndex=0),
         found=(Found(SUBJECT, (9, 10)),),
-        idle=running().delta("m-1", "a"),
+        not_exercised=running().delta("m-1", "a"),
     ),
     Case(
         rule="user-message.echo",
@@ -183,6 +187,6 @@ CASES = [
         witnesses=(USER,),
         bad=opened().ask_turn().turn_started().item(user_message("u-1", "hello?")).reply_turn(),
         found=(Found("item u-1 of turn turn_1", (3, 6), Level.SHOULD),),
-        idle=Talk().turn_started().item(user_message("u-1", "hi")),
+        not_exercised=Talk().turn_started().item(user_message("u-1", "hi")),
     ),
 ]

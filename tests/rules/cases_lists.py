@@ -46,7 +46,7 @@ CASES = [
         witnesses=("request thread/list id 7",),
         bad=page(three(), listed(3), listed(2), listed(1), limit=2),
         found=(Found("request thread/list id 7", (THREE, THREE + 1)),),
-        idle=page(page(page(three(), listed(3), limit=2), listed(3), limit=0), listed(3)),
+        not_exercised=page(page(page(three(), listed(3), limit=2), listed(3), limit=0), listed(3)),
     ),
     Case(
         rule="list.complete",
@@ -55,7 +55,7 @@ CASES = [
         bad=pages(three(), listed(3), listed(2), listed(9)),
         found=(Found("thread thr_1", (1, THREE, THREE + 3)),),
         # Not the end of the list; a thread without a turn; an answer to nothing.
-        idle=answered(
+        not_exercised=answered(
             page(page(start(Talk(), 1)), listed(2), then="more").sends({"method": "x"}), to=9
         ),
     ),
@@ -65,7 +65,7 @@ CASES = [
         witnesses=("request thread/list id 7", "request thread/list id 8"),
         bad=pages(three(), listed(3), listed(2), listed(3)),
         found=(Found("thread thr_3", (THREE + 2, THREE + 1, THREE + 3)),),
-        idle=page(silent(), listed(1)),
+        not_exercised=page(silent(), listed(1)),
     ),
     Case(
         rule="list.cursor-leads-on",
@@ -84,7 +84,7 @@ CASES = [
             Found("request thread/list id 10", (THREE + 5, THREE + 6, THREE + 7)),
         ),
         # A cursor with other params, one that no page gave, and the end of the list.
-        idle=page(three(), listed(3), then="a")
+        not_exercised=page(three(), listed(3), then="a")
         .asks("thread/list", cursor="a", limit=1)
         .refuses()
         .asks("thread/list", cursor="z")
@@ -106,7 +106,7 @@ CASES = [
             Found("request thread/list id 9", (THREE + 4, THREE + 3, THREE + 5)),
         ),
         # Less than a second apart; two threads alone; a thread that runs.
-        idle=page(
+        not_exercised=page(
             page(
                 page(three(), *(listed(n, createdAt=CREATED + t) for n, t in FRACTIONS)),
                 listed(1),
@@ -125,7 +125,7 @@ CASES = [
             Found("thread thr_1", (THREE, THREE + 3, THREE + 4)),
             Found("thread thr_2", (16, THREE + 5, THREE + 6)),
         ),
-        idle=page(three().asks("thread/archive", threadId="thr_1"), listed(3), listed(2)),
+        not_exercised=page(three().asks("thread/archive", threadId="thr_1"), listed(3), listed(2)),
     ),
     Case(
         rule="list.cwd-exact",
@@ -134,7 +134,7 @@ CASES = [
         bad=page(below(), listed(1), listed(2, **BELOW), cwd=HOME),
         found=(Found("thread thr_2", (TWO, TWO + 1)),),
         # No folder that stands for itself; one that leads there; threads of others.
-        idle=page(
+        not_exercised=page(
             page(begin(Talk(), 1), listed(1), cwd="project"),
             listed(1),
             listed(9, cwd="/elsewhere"),
@@ -149,7 +149,7 @@ CASES = [
         witnesses=("thread thr_1",),
         bad=page(three(), listed(1), modelProviders=["other", "another"]),
         found=(Found("thread thr_1", (THREE, THREE + 1)),),
-        idle=page(
+        not_exercised=page(
             page(begin(Talk(), 1), listed(1), modelProviders=[]),
             listed(1),
             listed(9),
@@ -163,7 +163,7 @@ CASES = [
         bad=page(three(), listed(3), searchTerm="HELLO"),
         found=(Found("thread thr_3", (THREE, THREE + 1)),),
         # What was said in it may be its title.
-        idle=page(page(begin(Talk(), 1), listed(1), searchTerm="Hel"), searchTerm="hello"),
+        not_exercised=page(page(begin(Talk(), 1), listed(1), searchTerm="Hel"), searchTerm="hello"),
     ),
     Case(
         rule="list.source-kinds",
@@ -190,7 +190,7 @@ CASES = [
             Found("thread thr_1", (ONE + 2, ONE + 3, ONE + 4, ONE + 5)),
         ),
         # An empty list of kinds, kinds of the server's own, another filter.
-        idle=page(
+        not_exercised=page(
             page(
                 page(page(begin(Talk(), 1), listed(1), sourceKinds=[]), sourceKinds=["cli"]),
                 listed(1),
@@ -216,7 +216,7 @@ CASES = [
             Found("thread thr_1", (ONE + 2, ONE + 5, ONE + 6)),
         ),
         # A thread that is loaded, and one that was loaded again.
-        idle=page(
+        not_exercised=page(
             page(begin(Talk(), 1), listed(1))
             .asks("thread/unsubscribe", threadId="thr_1")
             .answers({"status": "unsubscribed"})
@@ -231,7 +231,7 @@ CASES = [
         witnesses=("thread thr_1",),
         bad=in_memory(left(), "thr_1"),
         found=(Found("thread thr_1", (ONE + 2, ONE + 3, ONE + 4)),),
-        idle=in_memory(page(begin(Talk(), 1), listed(1)), "thr_1"),
+        not_exercised=in_memory(page(begin(Talk(), 1), listed(1)), "thr_1"),
     ),
     Case(
         rule="thread.turns-unasked",
@@ -244,6 +244,6 @@ CASES = [
             Found("thread thr_1", (ONE + 1,), Level.SHOULD),
             Found("thread thr_2", (ONE + 3,), Level.SHOULD),
         ),
-        idle=page(start(Talk(), 1), listed(1)),
+        not_exercised=page(start(Talk(), 1), listed(1)),
     ),
 ]

@@ -48,7 +48,7 @@ CASES = [
         witnesses=(NAMED,),
         bad=names(names(opened(), "one", result=[]), "two", {"name": "two"}),
         found=(Found(NAMED, (3, 4)), Found(RENAMED, (6, 7), Level.INFO)),
-        idle=opened().asks("thread/name/set", threadId=THREAD, name="one").refuses(),
+        not_exercised=opened().asks("thread/name/set", threadId=THREAD, name="one").refuses(),
     ),
     Case(
         rule="name.told",
@@ -58,7 +58,7 @@ CASES = [
         bad=names(names(opened(), "one"), "two", told=False),
         found=(Found(RENAMED, (6, 7)),),
         # A name that is empty may be none.
-        idle=names(opened(), " ", told=False),
+        not_exercised=names(opened(), " ", told=False),
     ),
     Case(
         rule="name.shown",
@@ -66,7 +66,7 @@ CASES = [
         witnesses=(THE_THREAD,),
         bad=shows(names(names(opened(), "one"), "two"), "one"),
         found=(Found(THE_THREAD, (6, 10), Level.SHOULD),),
-        idle=shows(shows(names(opened(), "one"), None).start_turn(), ""),
+        not_exercised=shows(shows(names(opened(), "one"), None).start_turn(), ""),
     ),
     Case(
         rule="loading.closed-told",
@@ -74,7 +74,7 @@ CASES = [
         witnesses=(LEFT,),
         bad=leaves(opened()).tells("thread/closed", threadId="thr_2"),
         found=(Found(LEFT, (3, 4)),),
-        idle=leaves(leaves(opened(), "notSubscribed"), "notLoaded"),
+        not_exercised=leaves(leaves(opened(), "notSubscribed"), "notLoaded"),
     ),
     Case(
         rule="loading.kept-for-others",
@@ -82,7 +82,7 @@ CASES = [
         witnesses=(THE_THREAD,),
         bad=leaves(followed_by_two(), closed=True),
         found=(Found(THE_THREAD, (7,)),),
-        idle=leaves(opened(), closed=True),
+        not_exercised=leaves(opened(), closed=True),
     ),
     Case(
         rule="unsubscribe.words",
@@ -93,7 +93,9 @@ CASES = [
             Found(LEFT, (3, 4), Level.SHOULD),
             Found("request thread/unsubscribe id 3", (5, 6), Level.SHOULD),
         ),
-        idle=opened().asks("thread/unsubscribe", threadId="thr_9").answers({"status": "notLoaded"}),
+        not_exercised=opened()
+        .asks("thread/unsubscribe", threadId="thr_9")
+        .answers({"status": "notLoaded"}),
     ),
     Case(
         rule="loaded.lists-loaded",
@@ -101,6 +103,6 @@ CASES = [
         witnesses=(THE_THREAD,),
         bad=loaded(leaves(loaded(opened(), "thr_9"), closed=True), "thr_9", THREAD),
         found=(Found(THE_THREAD, (3, 4)), Found(THE_THREAD, (7, 8, 9))),
-        idle=loaded(Talk(), "thr_9"),
+        not_exercised=loaded(Talk(), "thr_9"),
     ),
 ]

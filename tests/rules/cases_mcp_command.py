@@ -93,7 +93,7 @@ CASES = [
         witnesses=ADDED,
         bad=adds(""),
         found=(Found(ADDED[0], ADD),),
-        idle=idle(),
+        not_exercised=idle(),
     ),
     Case(
         "mcp-add.verbatim",
@@ -101,7 +101,7 @@ CASES = [
         witnesses=ADDED,
         bad=adds(stdio_table("docs", "x", A="b"), "docs", "--", "x", "--env", "A=b"),
         found=(Found(ADDED[0], ADD),),
-        idle=adds(http_table("docs"), "docs", "--url", MCP_URL),
+        not_exercised=adds(http_table("docs"), "docs", "--url", MCP_URL),
     ),
     Case(
         "mcp-add.environment",
@@ -109,7 +109,7 @@ CASES = [
         witnesses=ADDED,
         bad=adds(stdio_table("docs", "x", A="b"), "docs", "--env", "A=b=c", "--", "x"),
         found=(Found(ADDED[0], ADD),),
-        idle=adds(http_table("docs"), "docs", "--url", MCP_URL),
+        not_exercised=adds(http_table("docs"), "docs", "--url", MCP_URL),
     ),
     Case(
         "mcp-add.address",
@@ -117,7 +117,7 @@ CASES = [
         witnesses=ADDED,
         bad=adds(http_table("docs", "http://127.0.0.1/"), "docs", "--url", MCP_URL),
         found=(Found(ADDED[0], ADD),),
-        idle=adds(DOCS),
+        not_exercised=adds(DOCS),
     ),
     Case(
         "mcp-add.bearer-variable",
@@ -128,7 +128,7 @@ CASES = [
             *("docs", "--url", MCP_URL, "--bearer-token-env-var", "WEB_TOKEN"),
         ),
         found=(Found(ADDED[0], ADD),),
-        idle=idle(),
+        not_exercised=idle(),
     ),
     Case(
         "mcp-add.token-not-kept",
@@ -140,7 +140,7 @@ CASES = [
             env=TOKEN,
         ),
         found=(Found(ADDED[0], ADD),),
-        idle=talk().adds_http("docs", variable="WEB_TOKEN"),
+        not_exercised=talk().adds_http("docs", variable="WEB_TOKEN"),
     ),
     Case(
         "mcp-add.token-not-shown",
@@ -150,7 +150,7 @@ CASES = [
         .asks("list", env=TOKEN)
         .ends("web s3cr3t-value\n"),
         found=(Found("run 1, mcp list", ADD, Level.INFO),),
-        idle=talk(WEB).asks("list", env=TOKEN).ends("web\n"),
+        not_exercised=talk(WEB).asks("list", env=TOKEN).ends("web\n"),
     ),
     Case(
         "mcp-config.transport",
@@ -158,7 +158,7 @@ CASES = [
         witnesses=ADDED,
         bad=adds('[mcp_servers.docs]\ncommand = "npx"\nargs = ["-y", "server"]\n'),
         found=(Found(ADDED[0], ADD),),
-        idle=adds(""),
+        not_exercised=adds(""),
     ),
     Case(
         "mcp-config.member-types",
@@ -166,7 +166,7 @@ CASES = [
         witnesses=ADDED,
         bad=adds(DOCS.replace("enabled = true", 'enabled = "yes"')),
         found=(Found(ADDED[0], ADD),),
-        idle=adds(DOCS.replace("enabled = true\n", "")),
+        not_exercised=adds(DOCS.replace("enabled = true\n", "")),
     ),
     Case(
         "mcp-config.others-kept",
@@ -174,7 +174,7 @@ CASES = [
         witnesses=("run 1, mcp add more",),
         bad=talk(DOCS).asks("add", "more", "--", "x").config(stdio_table("more", "x")).ends(),
         found=(Found("run 1, mcp add more", ADD),),
-        idle=adds(DOCS),
+        not_exercised=adds(DOCS),
     ),
     Case(
         "mcp-config.other-keys-kept",
@@ -185,7 +185,7 @@ CASES = [
         .config(stdio_table("more", "x"))
         .ends(),
         found=(Found("run 1, mcp add more", ADD, Level.SHOULD),),
-        idle=talk(DOCS).adds("more", "x"),
+        not_exercised=talk(DOCS).adds("more", "x"),
     ),
     Case(
         "mcp-config.comments-kept",
@@ -196,7 +196,10 @@ CASES = [
         .config(DOCS + stdio_table("more", "x"))
         .ends(),
         found=(Found("run 1, mcp add more", ADD, Level.SHOULD),),
-        idle=talk(f"# mine\n{DOCS}").asks("remove", "docs").config("").ends("Removed docs\n"),
+        not_exercised=talk(f"# mine\n{DOCS}")
+        .asks("remove", "docs")
+        .config("")
+        .ends("Removed docs\n"),
     ),
     Case(
         "mcp-config.concurrent",
@@ -204,7 +207,7 @@ CASES = [
         witnesses=("run 1, mcp add one", "run 2, mcp add two"),
         bad=together("two"),
         found=(Found("run 1, mcp add one", (0, 3), Level.INFO),),
-        idle=talk().adds("one", "x").adds("two", "x"),
+        not_exercised=talk().adds("one", "x").adds("two", "x"),
     ),
     Case(
         "mcp-name.characters",
@@ -212,7 +215,7 @@ CASES = [
         witnesses=(ANOTHER,),
         bad=adds(QUOTED, "a.b", "--", "npx"),
         found=(Found(ANOTHER, ADD),),
-        idle=adds(DOCS),
+        not_exercised=adds(DOCS),
     ),
     Case(
         "mcp-name.refused",
@@ -220,7 +223,7 @@ CASES = [
         witnesses=(ANOTHER,),
         bad=adds(stdio_table("a_b", "npx"), "a.b", "--", "npx"),
         found=(Found(ANOTHER, ADD, Level.SHOULD),),
-        idle=adds(DOCS),
+        not_exercised=adds(DOCS),
     ),
     Case(
         "mcp-remove.removes",
@@ -228,7 +231,7 @@ CASES = [
         witnesses=("run 1, mcp remove docs",),
         bad=removes("docs", DOCS, "Removed docs.\n"),
         found=(Found("run 1, mcp remove docs", ADD),),
-        idle=removes("nope", DOCS, "No server nope.\n"),
+        not_exercised=removes("nope", DOCS, "No server nope.\n"),
     ),
     Case(
         "mcp-remove.says-removed",
@@ -236,7 +239,7 @@ CASES = [
         witnesses=("run 1, mcp remove docs",),
         bad=removes("docs", ""),
         found=(Found("run 1, mcp remove docs", ADD),),
-        idle=removes("nope", DOCS, "No server nope.\n"),
+        not_exercised=removes("nope", DOCS, "No server nope.\n"),
     ),
     Case(
         "mcp-remove.says-unknown",
@@ -244,7 +247,7 @@ CASES = [
         witnesses=("run 1, mcp remove nope",),
         bad=removes("nope", DOCS, "There is no such server.\n"),
         found=(Found("run 1, mcp remove nope", ADD),),
-        idle=removes("docs", "", "Removed docs.\n"),
+        not_exercised=removes("docs", "", "Removed docs.\n"),
     ),
     Case(
         "mcp-remove.tells-apart",
@@ -252,7 +255,7 @@ CASES = [
         witnesses=("run 2, mcp remove docs",),
         bad=removes("docs", "", "Removed docs.\n").asks("remove", "old").ends("Removed old.\n"),
         found=(Found("run 2, mcp remove old", (0, 1, 2, 3)),),
-        idle=removes("nope", DOCS, "No server nope.\n"),
+        not_exercised=removes("nope", DOCS, "No server nope.\n"),
     ),
     Case(
         "mcp-list.columns",
@@ -260,7 +263,7 @@ CASES = [
         witnesses=("run 1, mcp list",),
         bad=lists("Name  Command  Status\ndocs  npx  enabled\n"),
         found=(Found("run 1, mcp list", ADD),),
-        idle=lists("No servers yet.\n", ""),
+        not_exercised=lists("No servers yet.\n", ""),
     ),
     Case(
         "mcp-list.every-server",
@@ -268,7 +271,7 @@ CASES = [
         witnesses=("run 1, mcp list",),
         bad=lists(table()),
         found=(Found("run 1, mcp list", ADD),),
-        idle=lists("No servers yet.\n", ""),
+        not_exercised=lists("No servers yet.\n", ""),
     ),
     Case(
         "mcp-list.status",
@@ -276,7 +279,7 @@ CASES = [
         witnesses=("run 1, mcp list, docs",),
         bad=lists(table(ROW.replace("enabled", "on"))),
         found=(Found("run 1, mcp list, docs", ADD, Level.SHOULD),),
-        idle=lists(table(ROW), DOCS.replace("true", "false")),
+        not_exercised=lists(table(ROW), DOCS.replace("true", "false")),
     ),
     Case(
         "mcp-list.json-shape",
@@ -284,7 +287,7 @@ CASES = [
         witnesses=("run 1, mcp list",),
         bad=lists('[{"name": "docs"}]', DOCS, "--json"),
         found=(Found("run 1, mcp list", ADD),),
-        idle=lists(table(ROW)),
+        not_exercised=lists(table(ROW)),
     ),
     Case(
         "mcp-list.auth-words",
@@ -292,7 +295,7 @@ CASES = [
         witnesses=("run 1, mcp list, docs",),
         bad=lists(LISTED.replace("unsupported", "none"), DOCS, "--json"),
         found=(Found("run 1, mcp list, docs", ADD, Level.SHOULD),),
-        idle=lists('[{"name": "web", "auth_status": "unknown"}]', WEB, "--json"),
+        not_exercised=lists('[{"name": "web", "auth_status": "unknown"}]', WEB, "--json"),
     ),
     Case(
         "mcp-get.json-transport",
@@ -300,7 +303,7 @@ CASES = [
         witnesses=("run 1, mcp get docs",),
         bad=gets('{"transport": "stdio"}', DOCS, "--json"),
         found=(Found("run 1, mcp get docs", ADD),),
-        idle=gets(SHOWN),
+        not_exercised=gets(SHOWN),
     ),
     Case(
         "mcp-get.shows",
@@ -308,7 +311,7 @@ CASES = [
         witnesses=("run 1, mcp get docs",),
         bad=gets(SHOWN.replace("-y server", "-y")),
         found=(Found("run 1, mcp get docs", ADD),),
-        idle=gets("docs (disabled)\n", DOCS.replace("true", "false")),
+        not_exercised=gets("docs (disabled)\n", DOCS.replace("true", "false")),
     ),
     Case(
         "mcp-get.name-needed",
@@ -316,7 +319,7 @@ CASES = [
         witnesses=("run 1, mcp get",),
         bad=talk(stdio_table("docs", "launch-it")).asks("get").ends("docs: launch-it\n"),
         found=(Found("run 1, mcp get", ADD),),
-        idle=talk().asks("get").ends("", "a name is needed\n"),
+        not_exercised=talk().asks("get").ends("", "a name is needed\n"),
     ),
     Case(
         "mcp-login.address",
@@ -324,7 +327,7 @@ CASES = [
         witnesses=("run 1, mcp login web",),
         bad=prints("Look at your browser.\nLogged in to web.\n"),
         found=(Found("run 1, mcp login web", (0, 3)),),
-        idle=talk(DOCS).asks("login", "docs").ends("", "not for stdio\n"),
+        not_exercised=talk(DOCS).asks("login", "docs").ends("", "not for stdio\n"),
     ),
     Case(
         "mcp-login.success-line",
@@ -332,7 +335,7 @@ CASES = [
         witnesses=("run 1, mcp login web",),
         bad=prints(f"Visit {talk().address()}\n"),
         found=(Found("run 1, mcp login web", (0, 3)),),
-        idle=talk(WEB).asks("login", "web", offers=AUTHORIZE).ends("", "nobody came\n"),
+        not_exercised=talk(WEB).asks("login", "web", offers=AUTHORIZE).ends("", "nobody came\n"),
     ),
     Case(
         "mcp-login.scopes",
@@ -340,7 +343,7 @@ CASES = [
         witnesses=("run 1, mcp login web",),
         bad=prints(f"{talk().address('one,two')}\nDone.\n", "--scopes", "one,two"),
         found=(Found("run 1, mcp login web", (0, 3)),),
-        idle=prints(f"{talk().address()}\nDone.\n"),
+        not_exercised=prints(f"{talk().address()}\nDone.\n"),
     ),
     Case(
         "mcp-login.proof-key",
@@ -348,7 +351,7 @@ CASES = [
         witnesses=("run 1, mcp login web",),
         bad=prints(f"{talk().address(code_challenge_method='plain')}\nDone.\n"),
         found=(Found("run 1, mcp login web", (0, 3), Level.INFO),),
-        idle=prints("Look at your browser.\n"),
+        not_exercised=prints("Look at your browser.\n"),
     ),
     Case(
         "mcp-login.http-only",
@@ -356,7 +359,7 @@ CASES = [
         witnesses=("run 1, mcp login docs",),
         bad=talk(DOCS).asks("login", "docs").ends(f"Visit {talk().address()}\n"),
         found=(Found("run 1, mcp login docs", ADD),),
-        idle=login(),
+        not_exercised=login(),
     ),
     Case(
         "mcp-login.says-unsupported",
@@ -364,7 +367,7 @@ CASES = [
         witnesses=("run 1, mcp login docs",),
         bad=talk(DOCS).asks("login", "docs").ends(),
         found=(Found("run 1, mcp login docs", ADD, Level.SHOULD),),
-        idle=login(),
+        not_exercised=login(),
     ),
     Case(
         "mcp-logout.removes",
@@ -372,7 +375,7 @@ CASES = [
         witnesses=("run 2, mcp logout web",),
         bad=login().asks("logout", "web").ends("Removed.\n"),
         found=(Found("run 2, mcp logout web", (6, 7)),),
-        idle=talk(WEB).logs_out_of_nothing("web"),
+        not_exercised=talk(WEB).logs_out_of_nothing("web"),
     ),
     Case(
         "mcp-logout.says-removed",
@@ -380,7 +383,7 @@ CASES = [
         witnesses=("run 2, mcp logout web",),
         bad=login().asks("logout", "web").store().ends(),
         found=(Found("run 2, mcp logout web", (6, 7)),),
-        idle=talk(WEB).logs_out_of_nothing("web"),
+        not_exercised=talk(WEB).logs_out_of_nothing("web"),
     ),
     Case(
         "mcp-logout.says-none",
@@ -388,7 +391,7 @@ CASES = [
         witnesses=("run 1, mcp logout web",),
         bad=talk(WEB).asks("logout", "web").ends("Nothing to do.\n"),
         found=(Found("run 1, mcp logout web", ADD),),
-        idle=login().logs_out("web"),
+        not_exercised=login().logs_out("web"),
     ),
     Case(
         "mcp-logout.tells-apart",
@@ -396,7 +399,7 @@ CASES = [
         witnesses=("run 3, mcp logout web",),
         bad=login().logs_out("web").logs_out("web"),
         found=(Found("run 3, mcp logout web", (6, 7, 8, 9)),),
-        idle=talk(WEB).logs_out_of_nothing("web"),
+        not_exercised=talk(WEB).logs_out_of_nothing("web"),
     ),
     Case(
         "mcp-logout.keeps-server",
@@ -404,7 +407,7 @@ CASES = [
         witnesses=("run 2, mcp logout web",),
         bad=login().asks("logout", "web").store().config("").ends("Removed web.\n"),
         found=(Found("run 2, mcp logout web", (6, 7), Level.SHOULD),),
-        idle=login(),
+        not_exercised=login(),
     ),
     Case(
         "mcp-credentials.private",
@@ -415,6 +418,6 @@ CASES = [
         .store("access_token", mode="0644")
         .ends("Done.\n"),
         found=(Found("run 1, mcp login web", ADD, Level.INFO),),
-        idle=talk(WEB).logs_out_of_nothing("web"),
+        not_exercised=talk(WEB).logs_out_of_nothing("web"),
     ),
 ]

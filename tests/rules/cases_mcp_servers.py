@@ -78,7 +78,7 @@ CASES = [
         bad=ended(TINY, started(), started(args=("--colour", "a", "b"))),
         found=(Found("start 2 of tiny", (6,)),),
         # Nothing was started but a program of which nobody knows how it was configured.
-        idle=ended(TINY, McpStarted(server="other")),
+        not_exercised=ended(TINY, McpStarted(server="other")),
     ),
     Case(
         rule="mcp-server.environment",
@@ -86,7 +86,7 @@ CASES = [
         witnesses=(START,),
         bad=ended(TINY, started(variables=(McpVariable("SKY", Possession.NONE),))),
         found=(Found(START, (6,)),),
-        idle=ended(TINY, started(variables=())),
+        not_exercised=ended(TINY, started(variables=())),
     ),
     Case(
         rule="mcp-server.no-credentials",
@@ -94,7 +94,7 @@ CASES = [
         witnesses=(START,),
         bad=ended(TINY, DOCS, started(tokens=("DOCS_BEARER",))),
         found=(Found(START, (6,)),),
-        idle=ended(TINY, started()),
+        not_exercised=ended(TINY, started()),
     ),
     Case(
         rule="mcp-server.bearer-token",
@@ -112,7 +112,7 @@ CASES = [
             request(3, "ping", "docs", token=Possession.NONE),
         ),
         found=(Found("tools/list to docs", (6,)), Found("ping to docs", (6,))),
-        idle=ended(TINY, DOCS, request(1, "initialize")),
+        not_exercised=ended(TINY, DOCS, request(1, "initialize")),
     ),
     Case(
         rule="mcp-server.enabled-only",
@@ -121,7 +121,7 @@ CASES = [
         bad=ended(TINY, OFF).ask_turn().calls("a", offered=(ADD, STOP)).turn_completed(),
         found=(Found("tools of off", (8,), Level.SHOULD),),
         # The model was called before anything was offered.
-        idle=turn(TINY, OFF).calls("a").turn_completed(),
+        not_exercised=turn(TINY, OFF).calls("a").turn_completed(),
     ),
     Case(
         rule="mcp-server.called",
@@ -130,7 +130,7 @@ CASES = [
         bad=shown(TINY, request(3, "tools/list")),
         found=(Found(SHOWN, (7,)),),
         # It failed, or is of another server.
-        idle=turn(talk=shown(TINY, status="failed"))
+        not_exercised=turn(talk=shown(TINY, status="failed"))
         .item(mcp_call("t-2", "completed", server="other"))
         .turn_completed(),
     ),
@@ -146,9 +146,9 @@ CASES = [
             Found("add of tiny, item t-2", (13,), Level.SHOULD),
         ),
         # It was never called; its arguments were not noted.
-        idle=turn(request(3, "tools/call", tool="add"), talk=shown(TINY, arguments={"a": 1})).item(
-            mcp_call("t-2", "completed", arguments=NUMBERS)
-        ),
+        not_exercised=turn(
+            request(3, "tools/call", tool="add"), talk=shown(TINY, arguments={"a": 1})
+        ).item(mcp_call("t-2", "completed", arguments=NUMBERS)),
     ),
     Case(
         rule="mcp-server.result-shown",
@@ -157,7 +157,9 @@ CASES = [
         bad=shown(TINY, add(), answer("the sum is 6")),
         found=(Found(SHOWN, (7,), Level.SHOULD),),
         # It shows none; the server's was long, or empty, or said that the tool failed.
-        idle=turn(add(4), answer("x" * 1000), talk=shown(TINY, add(), answer(), result=None))
+        not_exercised=turn(
+            add(4), answer("x" * 1000), talk=shown(TINY, add(), answer(), result=None)
+        )
         .item(mcp_call("t-2", "failed", result=RESULT))
         .turn_completed(),
     ),
@@ -168,7 +170,7 @@ CASES = [
         bad=told("it is done"),
         found=(Found(ANSWER, (6,), Level.SHOULD),),
         # The turn was interrupted; the call may be of another thread; there was no other call.
-        idle=turn(add(), answer(), talk=told("aborted", status="interrupted"))
+        not_exercised=turn(add(), answer(), talk=told("aborted", status="interrupted"))
         .calls("hello", call=3, outputs=("other",), thread="t")
         .turn_completed(),
     ),

@@ -28,7 +28,7 @@ CASES = [
         .asks("thread/read", threadId="thr_1")
         .answers("done"),
         found=tuple(Found("connection c1", (seq,)) for seq in (0, 1, 2, 3, 4, 5, 7)),
-        idle=Talk()
+        not_exercised=Talk()
         .tells("x/y")
         .says({"method": "thread/closed"})
         .says({"method": "thread/closed", "params": None})
@@ -44,7 +44,10 @@ CASES = [
         .answers({}, to=7)
         .says({"id": "1", "result": {}}),
         found=(Found("answer id 7", (1,)), Found("answer id '1'", (2,))),
-        idle=Talk().sends({"id": 5}, deliberate=True).says({"id": 5, "result": {}}).refuses(to=6),
+        not_exercised=Talk()
+        .sends({"id": 5}, deliberate=True)
+        .says({"id": 5, "result": {}})
+        .refuses(to=6),
     ),
     Case(
         rule="response.once",
@@ -52,7 +55,10 @@ CASES = [
         witnesses=(READ,),
         bad=silent().refuses(),
         found=(Found(READ, (0, 1, 2)),),
-        idle=Talk().sends({"method": "x", "id": 9}, deliberate=True).refuses(to=9).refuses(to=9),
+        not_exercised=Talk()
+        .sends({"method": "x", "id": 9}, deliberate=True)
+        .refuses(to=9)
+        .refuses(to=9),
     ),
     Case(
         rule="request.answered",
@@ -60,7 +66,7 @@ CASES = [
         witnesses=(READ,),
         bad=Talk().asks("thread/read", threadId="thr_1").asks("thread/list").answers({}),
         found=(Found(READ, (0,)),),
-        idle=Talk().sends({"method": "x", "id": 9}, deliberate=True),
+        not_exercised=Talk().sends({"method": "x", "id": 9}, deliberate=True),
     ),
     Case(
         rule="response.result-xor-error",
@@ -70,7 +76,7 @@ CASES = [
         .asks("thread/read", threadId="thr_1")
         .says({"id": 1, "result": {}, "error": {"message": "no"}}),
         found=(Found(READ, (1,), Level.INFO),),
-        idle=Talk().asks("thread/read", threadId="thr_1"),
+        not_exercised=Talk().asks("thread/read", threadId="thr_1"),
     ),
     Case(
         rule="response.before-effects",
@@ -91,7 +97,7 @@ CASES = [
             Found("turn turn_1", (4, 5), Level.INFO),
             Found("turn turn_1", (7, 8), Level.SHOULD),
         ),
-        idle=silent(),
+        not_exercised=silent(),
     ),
     Case(
         rule="interrupt.reply-empty",
@@ -102,7 +108,7 @@ CASES = [
             Found("request turn/interrupt id 3", (9, 10)),
             Found("request turn/interrupt id 4", (11, 12), Level.INFO),
         ),
-        idle=running().interrupt().refuses(),
+        not_exercised=running().interrupt().refuses(),
     ),
     Case(
         rule="shape.response",
@@ -112,7 +118,7 @@ CASES = [
         .asks("turn/start", threadId=THREAD, input=[])
         .answers({"turn": turn_object(status="running")}),
         found=(Found("request turn/start id 1", (0, 1)),),
-        idle=silent().asks("model/list").answers({"models": 3}),
+        not_exercised=silent().asks("model/list").answers({"models": 3}),
     ),
     Case(
         rule="shape.notification",
@@ -126,7 +132,7 @@ CASES = [
             Found("notification thread/status/changed", (1,)),
             Found("notification item/started", (2,)),
         ),
-        idle=silent().tells("unheard/of", x=1),
+        not_exercised=silent().tells("unheard/of", x=1),
     ),
     Case(
         rule="method.known",
@@ -140,7 +146,7 @@ CASES = [
             Found("method unheard/of", (0,), Level.INFO),
             Found("method ask/me", (2,), Level.INFO),
         ),
-        idle=silent(),
+        not_exercised=silent(),
     ),
     Case(
         rule="harness.own-frame",
@@ -155,7 +161,7 @@ CASES = [
             Found("own message", (1,)),
             Found("own turn/start", (2,)),
         ),
-        idle=Talk()
+        not_exercised=Talk()
         .sends(b"{", deliberate=True)
         .sends({"method": "thread/read", "id": 4, "params": {}}, deliberate=True)
         .sends({"method": "initialized"})

@@ -70,7 +70,7 @@ CASES = [
         bad=opened().ask_turn().reply_turn().calls("other", "words").turn_completed(),
         found=(Found(FIRST, (3, 5), Level.SHOULD),),
         # Cut off by what came before its own call.
-        idle=unclear_or_cut(),
+        not_exercised=unclear_or_cut(),
     ),
     Case(
         rule="model.named",
@@ -82,7 +82,7 @@ CASES = [
             Found(SECOND, (3, 6, 8)),
             Found(THIRD, (3, 9, 11), Level.SHOULD),
         ),
-        idle=turn(unclear(model="m"), 6),
+        not_exercised=turn(unclear(model="m"), 6),
     ),
     Case(
         rule="model.schema-this-turn",
@@ -98,7 +98,7 @@ CASES = [
             outputSchema=SCHEMA,
         ),
         found=(Found(SECOND, (3, 6, 8)), Found(THIRD, (9, 11), Level.SHOULD)),
-        idle=turn(opened(), 1, {"schema": True}),
+        not_exercised=turn(opened(), 1, {"schema": True}),
     ),
     Case(
         rule="model.rejected-left-out",
@@ -107,7 +107,7 @@ CASES = [
         bad=turn(rejected(), 2, {"call": 2, "images": ("a", "b")}),
         found=(Found(SECOND, (3, 6, 8), Level.INFO),),
         # Another failure, and an image that an answered call has held too.
-        idle=turn(
+        not_exercised=turn(
             rejected(rejected(outcome="status 500"), 2, complete=True), 3, {"images": ("b",)}
         ),
     ),
@@ -117,7 +117,7 @@ CASES = [
         witnesses=(FIRST,),
         bad=turn(opened(), 1, {"effort": "high"}, effort="low"),
         found=(Found(FIRST, (3, 5), Level.INFO),),
-        idle=turn(unclear(effort="low"), 6),
+        not_exercised=turn(unclear(effort="low"), 6),
     ),
     Case(
         rule="model.summary-passed",
@@ -131,7 +131,7 @@ CASES = [
         witnesses=(FIRST, SECOND),
         bad=turn(opened(), 1, summary="concise"),
         found=(Found(FIRST, (3, 5), Level.INFO),),
-        idle=turn(unclear(summary="concise"), 6),
+        not_exercised=turn(unclear(summary="concise"), 6),
     ),
     Case(
         rule="turn.cwd-applies",
@@ -143,7 +143,7 @@ CASES = [
             Found("item c-2 of turn turn_2", (3, 10)),
         ),
         # No override, one in vain, a relative one.
-        idle=listing(
+        not_exercised=listing(
             listing(listing(opened(), 1, PROJECT).ask_turn(cwd="/w/a").refuses(), 2, PROJECT),
             3,
             "/w/a",
@@ -157,6 +157,6 @@ CASES = [
         bad=listing(opened(), 1, "/somewhere/else"),
         found=(Found("item c-1 of turn turn_1", (1, 5)),),
         # Moved by its turn, and by the one before.
-        idle=listing(listing(opened(), 1, "/w/a", cwd="/w/a"), 2, "/w/b"),
+        not_exercised=listing(listing(opened(), 1, "/w/a", cwd="/w/a"), 2, "/w/b"),
     ),
 ]

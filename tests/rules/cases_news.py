@@ -63,7 +63,7 @@ CASES = [
         witnesses=(FIRST, SECOND),
         bad=over(asked(over(asked().usage(), usage=15), 2), 2, usage=5),
         found=(Found(SECOND, (8, 11), Level.SHOULD),),
-        idle=unclear(**TOLD),
+        not_exercised=unclear(**TOLD),
     ),
     Case(
         rule="turn.plan-told",
@@ -76,7 +76,7 @@ CASES = [
             plans=[[LEAP]],
         ),
         found=(Found(FIRST, (3, 6, 7)), Found(SECOND, (8, 12))),
-        idle=unclear(**TOLD),
+        not_exercised=unclear(**TOLD),
     ),
     Case(
         rule="mcp.tool-called",
@@ -84,7 +84,7 @@ CASES = [
         witnesses=("add of tiny in turn turn_1",),
         bad=over(asked().item(mcp_call("t-1", "completed", tool="other")), mcp=[ADD]),
         found=(Found("add of tiny in turn turn_1", (3, 8)),),
-        idle=unclear(mcp=[ADD]),
+        not_exercised=unclear(mcp=[ADD]),
     ),
     Case(
         rule="turn.reroute-told",
@@ -93,7 +93,7 @@ CASES = [
         bad=over(asked(over(asked().rerouted("third"), answers="other"), 2), 2, answers="other"),
         found=(Found(FIRST, (3, 6, 7)), Found(SECOND, (8, 11))),
         # The model that was asked answers, once by a longer name.
-        idle=over(
+        not_exercised=over(
             asked(over(asked(unclear(**TOLD), 8), 8, answers="mock-model"), 9),
             9,
             answers="mock-model-2026-01-31",
@@ -106,7 +106,7 @@ CASES = [
         bad=failing(asked(), "failed server_error", "completed", error=False).turn_completed(),
         found=(Found(FIRST, (3, 6), Level.SHOULD),),
         # The turn failed with it; a status before anything was answered; a turn that was steered.
-        idle=steer(
+        not_exercised=steer(
             asked(
                 asked(given_up(error=False), 2)
                 .ends(2, "status 500")
@@ -130,9 +130,9 @@ CASES = [
         bad=failing(asked(), "disconnected").turn_completed(status="failed"),
         found=(Found(FIRST, (3, 6, 7), Level.SHOULD),),
         # It says that it will not; and one that was interrupted before it could.
-        idle=failing(asked(given_up(retry=False), 2), "disconnected", turn="turn_2").turn_completed(
-            "turn_2", status="interrupted"
-        ),
+        not_exercised=failing(
+            asked(given_up(retry=False), 2), "disconnected", turn="turn_2"
+        ).turn_completed("turn_2", status="interrupted"),
     ),
     Case(
         rule="turn.notice-known-turn",
@@ -141,7 +141,7 @@ CASES = [
         bad=opened().plan(LOOK, turn="turn_9").plan(LOOK, turn="turn_9"),
         found=(Found("turn turn_9", (3,)),),
         # Announced later, named by items alone, on a thread of others.
-        idle=opened()
+        not_exercised=opened()
         .plan(LOOK)
         .turn_started()
         .rerouted("other", "turn_2")

@@ -37,7 +37,7 @@ CASES = [
         ),
         found=(Found(CALL, (10,)), Found("item c-2 of turn turn_1", (12,))),
         # What it prints is not certain; it failed; no output is kept; another type of item.
-        idle=ended(
+        not_exercised=ended(
             ended(
                 ended(
                     ended(
@@ -66,6 +66,6 @@ CASES = [
             Found("item c-2 of turn turn_1", (13, 13, 14), Level.SHOULD),
         ),
         # No deltas; one stream only.
-        idle=ended(ran(BOTH), "c-2", "echo a", "a\n"),
+        not_exercised=ended(ran(BOTH), "c-2", "echo a", "a\n"),
     ),
 ]

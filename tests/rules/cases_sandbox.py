@@ -50,7 +50,7 @@ CASES = [
         bad=given(asking(given(Talk(), None), "read-only").refuses(), "workspace-write"),
         found=(Found("sandbox read-only", (2, 3)),),
         # Refused, perhaps for the model; words of the text's example, and of no text.
-        idle=asking(
+        not_exercised=asking(
             asking(
                 asking(given(Talk(), None), "read-only", model="no such model").refuses(),
                 "workspaceWrite",
@@ -64,7 +64,7 @@ CASES = [
         witnesses=("sandbox workspaceWrite",),
         bad=asking(given(Talk(), "workspace-write"), "workspaceWrite").refuses(),
         found=(Found("sandbox workspaceWrite", (2, 3), Level.INFO),),
-        idle=asking(asking(Talk(), "readOnly").refuses(), "read-only").refuses(),
+        not_exercised=asking(asking(Talk(), "readOnly").refuses(), "read-only").refuses(),
     ),
     Case(
         rule="turn.sandbox-policy-taken",
@@ -73,7 +73,9 @@ CASES = [
         bad=turn_with(Talk().start_thread(), TURN).ask_turn(sandboxPolicy=READ_ONLY).refuses(),
         found=(Found("request turn/start id 3, sandbox readOnly", (9, 10)),),
         # No turn before; one that runs; a policy that the text does not have; another model.
-        idle=turn_with(Talk().start_thread().ask_turn(sandboxPolicy=READ_ONLY).refuses(), TURN)
+        not_exercised=turn_with(
+            Talk().start_thread().ask_turn(sandboxPolicy=READ_ONLY).refuses(), TURN
+        )
         .ask_turn(sandboxPolicy={"type": "none"})
         .refuses()
         .ask_turn(sandboxPolicy=FULL, model="no such model")
@@ -92,7 +94,7 @@ CASES = [
         bad=patching(thread(FULL), "turn_1", READ_ONLY, "completed"),
         found=(Found("item turn_1-patch of turn turn_1", (3, 8), Level.SHOULD),),
         # A thread that may do all; what failed for any reason; no policy of the turn's own.
-        idle=patching(
+        not_exercised=patching(
             patching(patching(thread(FULL), "turn_1", FULL, "completed"), "turn_2", FULL, "failed"),
             "turn_3",
             None,

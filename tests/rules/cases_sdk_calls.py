@@ -86,7 +86,7 @@ CASES = [
         witnesses=(RUN,),
         bad=SdkTalk().driver(UNTOLD).asks().throws("no binary"),
         found=(Found(RUN, (1, 2), Level.SHOULD),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-child.current-directory",
@@ -94,7 +94,7 @@ CASES = [
         witnesses=(RUN,),
         bad=elsewhere(),
         found=(Found(RUN, ALL),),
-        idle=elsewhere("--cd=/w", workingDirectory="/w"),
+        not_exercised=elsewhere("--cd=/w", workingDirectory="/w"),
     ),
     Case(
         "sdk-child.started",
@@ -102,7 +102,7 @@ CASES = [
         witnesses=(RUN,),
         bad=SdkTalk().driver().asks().gives(),
         found=(Found(RUN, (1, 2)),),
-        idle=nothing(),
+        not_exercised=nothing(),
     ),
     Case(
         "sdk-child.options",
@@ -110,7 +110,7 @@ CASES = [
         witnesses=(f"{RUN}, thread.model",),
         bad=run("--model other", thread={"model": "m-1"}),
         found=(Found(f"{RUN}, thread.model", ALL),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-child.switches",
@@ -118,7 +118,7 @@ CASES = [
         witnesses=("turn 1 of driver 2, run",),
         bad=switched(""),
         found=(Found("turn 1 of driver 2, run", (1, 2, 3, 5, 6, 7)),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-child.input",
@@ -126,7 +126,7 @@ CASES = [
         witnesses=(f"{RUN}, input",),
         bad=SdkTalk().driver().asks().starts("exec", stdin="").gives(),
         found=(Found(f"{RUN}, input", ALL),),
-        idle=nothing(),
+        not_exercised=nothing(),
     ),
     Case(
         "sdk-child.schema",
@@ -134,7 +134,7 @@ CASES = [
         witnesses=(f"{RUN}, options.outputSchema",),
         bad=structured({}),
         found=(Found(f"{RUN}, options.outputSchema", ALL),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-child.config",
@@ -142,7 +142,7 @@ CASES = [
         witnesses=(f"{RUN}, agent.config.a.b",),
         bad=run("--config a={b=true}", agent={"config": {"a": {"b": True}}}),
         found=(Found(f"{RUN}, agent.config.a.b", ALL),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-child.env",
@@ -152,7 +152,7 @@ CASES = [
         .driver({"env": {"A": "b"}}, process={"MARK": "x"})
         .runs(env={"A": "b", "MARK": "x"}),
         found=(Found(f"{RUN}, MARK", ALL),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-child.env-inherited",
@@ -160,7 +160,7 @@ CASES = [
         witnesses=(f"{RUN}, MARK",),
         bad=SdkTalk().driver(process={"MARK": "x"}).runs(),
         found=(Found(f"{RUN}, MARK", ALL, Level.SHOULD),),
-        idle=SdkTalk().driver({"env": {}}, process={"MARK": "x"}).runs(),
+        not_exercised=SdkTalk().driver({"env": {}}, process={"MARK": "x"}).runs(),
     ),
     Case(
         "sdk-child.key",
@@ -168,7 +168,7 @@ CASES = [
         witnesses=(f"{RUN}, process.PROVIDER_API_KEY",),
         bad=SdkTalk().driver(process=KEY).runs(),
         found=(Found(f"{RUN}, process.PROVIDER_API_KEY", ALL),),
-        idle=SdkTalk().driver({"apiKey": "other"}, process=KEY).runs(),
+        not_exercised=SdkTalk().driver({"apiKey": "other"}, process=KEY).runs(),
     ),
     Case(
         "sdk-child.key-hidden",
@@ -176,7 +176,7 @@ CASES = [
         witnesses=(RUN,),
         bad=run("--key=key-1", agent={"apiKey": "key-1"}),
         found=(Found(RUN, ALL, Level.INFO),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-child.resumed",
@@ -184,7 +184,7 @@ CASES = [
         witnesses=("turn 2 of driver 1, run, turn",),
         bad=twice(""),
         found=(Found("turn 2 of driver 1, run, turn", (4, 5, 6)),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-run.resolves",
@@ -192,7 +192,7 @@ CASES = [
         witnesses=(RUN,),
         bad=SdkTalk().driver().asks().starts("exec").throws("no"),
         found=(Found(RUN, ALL),),
-        idle=aborts("AbortError"),
+        not_exercised=aborts("AbortError"),
     ),
     Case(
         "sdk-run.result-shape",
@@ -200,7 +200,7 @@ CASES = [
         witnesses=(RUN,),
         bad=result(final={"text": "Yes."}),
         found=(Found(RUN, ALL),),
-        idle=aborts("AbortError"),
+        not_exercised=aborts("AbortError"),
     ),
     Case(
         "sdk-run.usage",
@@ -208,7 +208,7 @@ CASES = [
         witnesses=(RUN,),
         bad=result(usage=None),
         found=(Found(RUN, ALL, Level.SHOULD),),
-        idle=result(*whole_turn(end={"type": "turn.completed"}), usage=None),
+        not_exercised=result(*whole_turn(end={"type": "turn.completed"}), usage=None),
     ),
     Case(
         "sdk-run.items",
@@ -216,7 +216,7 @@ CASES = [
         witnesses=(RUN,),
         bad=result(items=[]),
         found=(Found(RUN, ALL, Level.SHOULD),),
-        idle=aborts("AbortError"),
+        not_exercised=aborts("AbortError"),
     ),
     Case(
         "sdk-run.final-response",
@@ -224,7 +224,7 @@ CASES = [
         witnesses=(RUN,),
         bad=result(*whole_turn(SAID, {**SAID, "text": "Two."})),
         found=(Found(RUN, ALL, Level.SHOULD),),
-        idle=result(*whole_turn({"type": "error", "message": "m"})),
+        not_exercised=result(*whole_turn({"type": "error", "message": "m"})),
     ),
     Case(
         "sdk-run.rejects",
@@ -232,7 +232,7 @@ CASES = [
         witnesses=(RUN,),
         bad=result(*whole_turn(end=FAILED)),
         found=(Found(RUN, ALL),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-streamed.events",
@@ -240,7 +240,7 @@ CASES = [
         witnesses=(STREAM,),
         bad=streamed(*whole_turn()[:-1]),
         found=(Found(STREAM, (1, 2, 6)),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-run.abort-error",
@@ -248,7 +248,7 @@ CASES = [
         witnesses=(RUN,),
         bad=aborts("Error"),
         found=(Found(RUN, ALL),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-thread.id-known",
@@ -256,7 +256,7 @@ CASES = [
         witnesses=(RUN,),
         bad=result(thread=None),
         found=(Found(RUN, ALL),),
-        idle=aborts("AbortError"),
+        not_exercised=aborts("AbortError"),
     ),
     Case(
         "sdk-thread.same-id",
@@ -264,7 +264,7 @@ CASES = [
         witnesses=("turn 2 of driver 1, run",),
         bad=twice("resume thr-1", "thr-2"),
         found=(Found("turn 2 of driver 1, run", (3, 4, 5, 6), Level.SHOULD),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         "sdk-run.agrees-with-session",
@@ -273,7 +273,7 @@ CASES = [
         bad=compared(SessionItem("agent_message", "Yes."), SessionItem("file_change")),
         found=(Found(RUN, (1, 2, 9), Level.SHOULD),),
         # The model's server failed: how often it is asked again is open.
-        idle=compared(
+        not_exercised=compared(
             SessionItem("agent_message", "Yes."),
             answer=ModelEnd(call=1, outcome=CallEnd.STATUS, status=500),
         ),

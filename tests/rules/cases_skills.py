@@ -88,7 +88,7 @@ CASES = [
         witnesses=(LISTED,),
         bad=lists(placed(), entry("tidy"), entry(cwd=HERE), cwds=[HERE, THERE]),
         found=(Found(LISTED, (0, 1)), Found(LISTED, (0, 1))),
-        idle=asks_list(placed(), HERE).refuses(),
+        not_exercised=asks_list(placed(), HERE).refuses(),
     ),
     Case(
         rule="skills.project-listed",
@@ -97,7 +97,7 @@ CASES = [
         bad=lists(puts(placed(), "tidy", "wash"), entry("wash", "iron"), entry("tidy", cwd=THERE)),
         found=(Found(of("tidy"), (0, 1)),),
         # An answer may come from a cache, or the file may be no whole skill.
-        idle=lists(
+        not_exercised=lists(
             writes(
                 lists(puts(placed(), "tidy"), entry(), forceReload=False), path_of("x"), "# other\n"
             ),
@@ -114,7 +114,7 @@ CASES = [
             Found(of("wash", THERE), (0, 1), Level.SHOULD),
             Found(of("iron", THERE), (0, 1)),
         ),
-        idle=lists(
+        not_exercised=lists(
             writes(placed(), path_of("wash", f"{HOME}/skills"), skill_text("wash")), entry()
         ),
     ),
@@ -124,7 +124,7 @@ CASES = [
         witnesses=(of("iron"),),
         bad=with_root(entry(), entry(cwd=THERE)),
         found=(Found(of("iron"), (0, 1)),),
-        idle=with_root(entry(cwd=THERE)),
+        not_exercised=with_root(entry(cwd=THERE)),
     ),
     Case(
         rule="skills.own-directory",
@@ -132,7 +132,9 @@ CASES = [
         witnesses=(of("iron", THERE), of("tidy", THERE)),
         bad=with_root(entry("iron", "tidy"), entry("iron", "tidy", cwd=THERE), project="tidy"),
         found=(Found(of("tidy", THERE), (0, 1)), Found(of("iron", THERE), (0, 1))),
-        idle=with_root(entry("iron", "tidy"), entry("tidy", cwd=f"{HERE}/below"), project="tidy"),
+        not_exercised=with_root(
+            entry("iron", "tidy"), entry("tidy", cwd=f"{HERE}/below"), project="tidy"
+        ),
     ),
     Case(
         rule="skills.reload-rescans",
@@ -144,7 +146,9 @@ CASES = [
             Found(again("tidy"), (2, 3)),
             Found(again("iron"), (2, 3)),
         ),
-        idle=lists(lists(puts(placed(), "tidy"), entry("tidy")), entry("tidy"), forceReload=False),
+        not_exercised=lists(
+            lists(puts(placed(), "tidy"), entry("tidy")), entry("tidy"), forceReload=False
+        ),
     ),
     Case(
         rule="skills.config-reply-empty",
@@ -152,7 +156,7 @@ CASES = [
         witnesses=(WRITTEN,),
         bad=placed().asks("skills/config/write", path=path_of("x"), enabled=True).answers(None),
         found=(Found(WRITTEN, (0, 1)),),
-        idle=silent(),
+        not_exercised=silent(),
     ),
     Case(
         rule="skills.invoked",
@@ -161,7 +165,7 @@ CASES = [
         bad=invokes(known(), "$tidy up", skill_item("tidy"), held=("description: Does tidy well",)),
         found=(Found("turn turn_1, skill tidy", (5, 12), Level.SHOULD),),
         # No name, no item, or nobody said that the server has the skill.
-        idle=invokes(invokes(known(), "do it", skill_item("tidy")), "$tidy up", number=2),
+        not_exercised=invokes(invokes(known(), "do it", skill_item("tidy")), "$tidy up", number=2),
     ),
     Case(
         rule="skills.found-by-name",
@@ -169,7 +173,7 @@ CASES = [
         witnesses=("turn turn_1, skill tidy",),
         bad=invokes(known(), "$tidy up", held=("Does wash well", "Like this.")),
         found=(Found("turn turn_1, skill tidy", (5, 12), Level.INFO),),
-        idle=invokes(puts(placed(), "tidy").start_thread(), "$tidy up"),
+        not_exercised=invokes(puts(placed(), "tidy").start_thread(), "$tidy up"),
     ),
     Case(
         rule="skills.invocation-taken",
@@ -177,7 +181,7 @@ CASES = [
         witnesses=("request turn/start id 3",),
         bad=asks_turn("$tidy up", skill_item("tidy")).refuses(),
         found=(Found("request turn/start id 3", (5, 6)),),
-        idle=asks_turn("$knots", skill_item("knots")).refuses(),
+        not_exercised=asks_turn("$knots", skill_item("knots")).refuses(),
     ),
     Case(
         rule="turn.mention-taken",
@@ -185,7 +189,7 @@ CASES = [
         witnesses=("request turn/start id 3",),
         bad=asks_turn("ask $mail", mention("mail")).refuses(),
         found=(Found("request turn/start id 3", (5, 6), Level.SHOULD),),
-        idle=asks_turn("ask somebody", mention("mail")).refuses(),
+        not_exercised=asks_turn("ask somebody", mention("mail")).refuses(),
     ),
     Case(
         rule="skills.config-applies",
@@ -199,7 +203,7 @@ CASES = [
         ),
         found=(Found(of("tidy", number=2), (0, 2, 3)),),
         # It was refused, or it is not listed.
-        idle=lists(
+        not_exercised=lists(
             lists(
                 puts(placed(), "tidy")
                 .asks("skills/config/write", path=path_of("tidy"), enabled=False)
@@ -215,7 +219,7 @@ CASES = [
         witnesses=(of("tidy", number=2),),
         bad=lists(disabled_and_restarted(), entry("tidy")),
         found=(Found(of("tidy", number=2), (0, 2, 3), Level.SHOULD),),
-        idle=lists(disabled_and_restarted(), entry()),
+        not_exercised=lists(disabled_and_restarted(), entry()),
     ),
     Case(
         rule="skills.config-one-skill",
@@ -223,7 +227,7 @@ CASES = [
         witnesses=(of("wash", number=3),),
         bad=lists(one_disabled(), entry("tidy", skill("wash", enabled=False))),
         found=(Found(of("wash", number=3), (1, 2, 4, 5), Level.SHOULD),),
-        idle=lists(one_disabled(), entry("tidy", skill("wash", enabled=False), cwd=THERE)),
+        not_exercised=lists(one_disabled(), entry("tidy", skill("wash", enabled=False), cwd=THERE)),
     ),
     Case(
         rule="skills.session-directory",
@@ -231,7 +235,7 @@ CASES = [
         witnesses=("request skills/list id 2",),
         bad=placed().start_thread().asks("skills/list", cwds=[]).answers({"data": []}),
         found=(Found("request skills/list id 2", (3, 4)),),
-        idle=placed().asks("skills/list").answers({"data": []}),
+        not_exercised=placed().asks("skills/list").answers({"data": []}),
     ),
     Case(
         rule="skills.listed-despite-errors",
@@ -239,7 +243,7 @@ CASES = [
         witnesses=(LISTED,),
         bad=asks_list(with_broken(), HERE).refuses(),
         found=(Found(LISTED, (0, 1)),),
-        idle=asks_list(with_broken(), THERE).refuses(),
+        not_exercised=asks_list(with_broken(), THERE).refuses(),
     ),
     Case(
         rule="skills.error-told",
@@ -251,7 +255,7 @@ CASES = [
             Found(f"{LISTED}, void in {HERE}", (0, 1), Level.SHOULD),
         ),
         # It is a skill all the same.
-        idle=lists(with_broken(), entry("knots")),
+        not_exercised=lists(with_broken(), entry("knots")),
     ),
     Case(
         rule="skills.errors-of-own-entry",
@@ -269,7 +273,7 @@ CASES = [
             Found(f"{LISTED}, {path_of('knots')} in {THERE}", (0, 1)),
             Found(f"{LISTED}, entry {THERE}", (0, 1), Level.SHOULD),
         ),
-        idle=lists(with_broken(), entry(errors=[{"at": path_of("knots")}])),
+        not_exercised=lists(with_broken(), entry(errors=[{"at": path_of("knots")}])),
     ),
     Case(
         rule="skills.icon-names",
@@ -283,7 +287,7 @@ CASES = [
             Found("skill tidy iconSmall", (1,), Level.SHOULD),
             Found("skill tidy iconLarge", (1,), Level.INFO),
         ),
-        idle=lists(placed(), entry(skill("tidy", interface={"iconSmall": None}))),
+        not_exercised=lists(placed(), entry(skill("tidy", interface={"iconSmall": None}))),
     ),
     Case(
         rule="skills.description-from-file",
@@ -291,7 +295,7 @@ CASES = [
         witnesses=(of("tidy"),),
         bad=lists(puts(placed(), "tidy"), entry(skill("tidy", description="Another"))),
         found=(Found(of("tidy"), (0, 1), Level.SHOULD),),
-        idle=lists(puts(placed(), "tidy"), entry("wash")),
+        not_exercised=lists(puts(placed(), "tidy"), entry("wash")),
     ),
     Case(
         rule="skills.companions-shown",
@@ -307,7 +311,7 @@ CASES = [
             Found(f"{of('tidy')} {name}", (0, 1), Level.SHOULD)
             for name in ("iconSmall", "iconLarge", "brandColor")
         ),
-        idle=lists(puts(placed(), "tidy"), entry(skill("tidy", interface=FACE))),
+        not_exercised=lists(puts(placed(), "tidy"), entry(skill("tidy", interface=FACE))),
     ),
     Case(
         rule="harness.own-skill-paths",
@@ -315,6 +319,6 @@ CASES = [
         witnesses=("own request skills/config/write id 1",),
         bad=configures(placed(), "/x/tidy", enabled=True),
         found=(Found("own request skills/config/write id 1", (0,)),),
-        idle=lists(placed(), entry()),
+        not_exercised=lists(placed(), entry()),
     ),
 ]

@@ -47,7 +47,7 @@ CASES = [
         bad=elsewhere().answers({"turnId": "turn_9"}),
         found=(Found("request turn/steer id 6", (18, 19)),),
         # What crosses the end, or the beginning, of its turn may be granted or not.
-        idle=steer(steer(opened().ask_turn(), "early").refuses().reply_turn(), "cross")
+        not_exercised=steer(steer(opened().ask_turn(), "early").refuses().reply_turn(), "cross")
         .turn_completed()
         .answers({"turnId": TURN}),
     ),
@@ -57,7 +57,7 @@ CASES = [
         witnesses=(FIRST,),
         bad=steered({"turnId": "turn_2"}),
         found=(Found(FIRST, (9, 10)),),
-        idle=refused(),
+        not_exercised=refused(),
     ),
     Case(
         rule="steer.starts-no-turn",
@@ -65,7 +65,7 @@ CASES = [
         witnesses=(FIRST,),
         bad=steered().turn_started("turn_2"),
         found=(Found(FIRST, (9, 10, 11)),),
-        idle=steered().asks("review/start").answers({}).turn_started("turn_2"),
+        not_exercised=steered().asks("review/start").answers({}).turn_started("turn_2"),
     ),
     Case(
         rule="steer.granted",
@@ -73,7 +73,7 @@ CASES = [
         witnesses=(FIRST,),
         bad=refused().calls("hello", call=2).item(command("c-1", "completed")).end_turn(),
         found=(Found(FIRST, (9, 10, 11, 14)),),
-        idle=refused().end_turn(),
+        not_exercised=refused().end_turn(),
     ),
     Case(
         rule="interrupt.granted",
@@ -81,7 +81,7 @@ CASES = [
         witnesses=("request turn/interrupt id 3",),
         bad=opened().ask_turn().reply_turn().interrupt().refuses().turn_started().end_turn(),
         found=(Found("request turn/interrupt id 3", (5, 6, 7, 9), Level.SHOULD),),
-        idle=running().interrupt("turn_9").refuses().interrupt().refuses().end_turn(),
+        not_exercised=running().interrupt("turn_9").refuses().interrupt().refuses().end_turn(),
     ),
     Case(
         rule="steer.input-kept",
@@ -89,7 +89,7 @@ CASES = [
         witnesses=(FIRST,),
         bad=steered().end_turn(),
         found=(Found(FIRST, (9, 10, 12)),),
-        idle=unjudged(),
+        not_exercised=unjudged(),
     ),
     Case(
         rule="steer.input-arrives",
@@ -97,7 +97,7 @@ CASES = [
         witnesses=(FIRST,),
         bad=steered().item(user_message("u-2", MORE)).end_turn(),
         found=(Found(FIRST, (9, 10, 14), Level.SHOULD),),
-        idle=unjudged(),
+        not_exercised=unjudged(),
     ),
     Case(
         rule="steer.applied-once",
@@ -105,7 +105,7 @@ CASES = [
         witnesses=(FIRST,),
         bad=steered().calls("hello", MORE, MORE, call=2).end_turn(),
         found=(Found(FIRST, (9, 10), Level.SHOULD),),
-        idle=unjudged(),
+        not_exercised=unjudged(),
     ),
     Case(
         rule="steer.refused-unheard",
@@ -113,6 +113,6 @@ CASES = [
         witnesses=(FIRST,),
         bad=refused().calls("hello", MORE, call=2).end_turn(),
         found=(Found(FIRST, (9, 10)),),
-        idle=unjudged(),
+        not_exercised=unjudged(),
     ),
 ]

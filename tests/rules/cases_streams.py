@@ -61,7 +61,7 @@ CASES = [
         .done(),
         found=(Found(TURN, (1,)), Found("turn 1 of p2", (5, 6))),
         # A process that goes on with a thread need not name it again.
-        idle=StreamTalk().process(thread="thr_1").says("turn.started").done(),
+        not_exercised=StreamTalk().process(thread="thr_1").says("turn.started").done(),
     ),
     Case(
         rule="exec.turn-before-items",
@@ -74,7 +74,7 @@ CASES = [
         .says("turn.started")
         .done(),
         found=(Found("agent_message of p1, item event 1", (2,)),),
-        idle=opened().done(),
+        not_exercised=opened().done(),
     ),
     Case(
         rule="exec.end-is-last",
@@ -89,7 +89,7 @@ CASES = [
         .says("turn.completed", usage={})
         .exits(),
         found=(Found(TURN, (3, 4)), Found(TURN, (3, 5)), Found("process p2", (7,))),
-        idle=opened().says("error", message="out of memory").exits(1),
+        not_exercised=opened().says("error", message="out of memory").exits(1),
     ),
     Case(
         rule="exec.turn-ends",
@@ -97,7 +97,7 @@ CASES = [
         witnesses=(TURN, "turn 1 of p2"),
         bad=opened().completed(message("Hello.")).exits(),
         found=(Found(TURN, (2,)),),
-        idle=silent(),
+        not_exercised=silent(),
     ),
     Case(
         rule="exec.error-is-fatal",
@@ -112,7 +112,7 @@ CASES = [
         witnesses=(TURN, "turn 1 of p2"),
         bad=opened().says("error", message="again in a second").done(),
         found=(Found(TURN, (3, 4)),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         rule="exec.events-typed",
@@ -128,7 +128,7 @@ CASES = [
             Found("a line of p1", (4,)),
             Found("events turn.paused of p1", (5,), Level.INFO),
         ),
-        idle=silent(),
+        not_exercised=silent(),
     ),
     Case(
         rule="exec.event-members",
@@ -152,7 +152,7 @@ CASES = [
             Found("turn.failed of p1", (5,)),
             Found("turn.completed of p2", (7,)),
         ),
-        idle=StreamTalk().process().line({"type": "turn.paused"}).exits(),
+        not_exercised=StreamTalk().process().line({"type": "turn.paused"}).exits(),
     ),
     Case(
         rule="exec.usage",
@@ -160,7 +160,7 @@ CASES = [
         witnesses=("usage of p1",),
         bad=opened().done(output_tokens="2"),
         found=(Found("usage of p1", (3,)),),
-        idle=opened().says("turn.completed", usage=None).exits(),
+        not_exercised=opened().says("turn.completed", usage=None).exits(),
     ),
     Case(
         rule="exec.item-members",
@@ -197,7 +197,7 @@ CASES = [
             Found("reasoning of p1, item event 5", (7,), Level.SHOULD),
             Found("command_execution c of p1", (8,), Level.INFO),
         ),
-        idle=opened().completed("Hello.").done(),  # pyright: ignore[reportArgumentType]
+        not_exercised=opened().completed("Hello.").done(),  # pyright: ignore[reportArgumentType]
     ),
     Case(
         rule="exec.item-life",
@@ -217,7 +217,7 @@ CASES = [
             Found("command_execution i-2 of p1", (7, 8), Level.SHOULD),
         ),
         # Without ids nobody can say which item an event is of.
-        idle=opened().completed(message("Hello.")).completed(message("Hello.")).done(),
+        not_exercised=opened().completed(message("Hello.")).completed(message("Hello.")).done(),
     ),
     Case(
         rule="exec.resumed-thread",
@@ -225,7 +225,7 @@ CASES = [
         witnesses=("thread t in p2",),
         bad=resumed("thr_2", "hello", "and now?"),
         found=(Found("thread t in p2", (5,)),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         rule="exec.resumed-history",
@@ -233,7 +233,7 @@ CASES = [
         witnesses=("thread t in p2",),
         bad=resumed("thr_1", "<context>", "and now?"),
         found=(Found("thread t in p2", (6,)),),
-        idle=plain(),
+        not_exercised=plain(),
     ),
     Case(
         rule="exec.thread-kept",
@@ -242,7 +242,7 @@ CASES = [
         bad=plain().searched(kept("history.jsonl", held=("thr_1",))),
         found=(Found("thread thr_1", (1,)),),
         # Something is kept there, in a form that does not show the id.
-        idle=plain().searched(kept("sessions/all.bin", named=("sessions",))),
+        not_exercised=plain().searched(kept("sessions/all.bin", named=("sessions",))),
     ),
     Case(
         rule="exec.model-asked",
@@ -250,7 +250,7 @@ CASES = [
         witnesses=("thread t in p1",),
         bad=opened(model="small").calls("hello", model="large").answers("Hi.").done(),
         found=(Found("thread t in p1", (2,)),),
-        idle=opened().calls("hello").answers("Hi.").done(),
+        not_exercised=opened().calls("hello").answers("Hi.").done(),
     ),
     Case(
         rule="exec.failure-told",
@@ -259,7 +259,7 @@ CASES = [
         bad=opened().calls("hello").refuses(401).done(),
         found=(Found(TURN, (2, 3)),),
         # What a program does about a failing server is open.
-        idle=opened().calls("hello").refuses(500).done(),
+        not_exercised=opened().calls("hello").refuses(500).done(),
     ),
     Case(
         rule="exec.agrees-with-session",
@@ -268,7 +268,7 @@ CASES = [
         bad=compared(SessionItem("agent_message", "Hello."), SessionItem("file_change")),
         found=(Found("turn u1 in p1", (2, 5), Level.SHOULD),),
         # The session was not played; a model call was refused.
-        idle=opened().calls("hello").answers("Hello.").completed(message("Hello.")).done(),
+        not_exercised=opened().calls("hello").answers("Hello.").completed(message("Hello.")).done(),
     ),
     Case(
         rule="exec.structured-answer",
@@ -277,6 +277,6 @@ CASES = [
         bad=asked(SCHEMA, '{"n": 1}', "n is 1"),
         found=(Found(TURN, (2, 3)),),
         # The model did not keep to the schema.
-        idle=asked(SCHEMA, "n is 1", "n is 1"),
+        not_exercised=asked(SCHEMA, "n is 1", "n is 1"),
     ),
 ]

@@ -42,7 +42,7 @@ CASES = [
         .asks("thread/start")
         .answers({"thread": thread_object("thr_2"), **settings()}),
         found=(Found(SUBJECT, (2, 3)), Found("thread thr_2", (5,))),
-        idle=Talk().tells("thread/started", thread=thread_object()),
+        not_exercised=Talk().tells("thread/started", thread=thread_object()),
     ),
     Case(
         rule="thread.starts-idle",
@@ -50,7 +50,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=_reply(status={"type": "notLoaded"}),
         found=(Found(SUBJECT, (1,)),),
-        idle=_reply(status="idle").asks("thread/start").refuses(),
+        not_exercised=_reply(status="idle").asks("thread/start").refuses(),
     ),
     Case(
         rule="thread.ids-unique",
@@ -58,7 +58,7 @@ CASES = [
         witnesses=("thread thr_2",),
         bad=opened().start_thread("thr_2").start_thread(),
         found=(Found(SUBJECT, (1, 7)),),
-        idle=opened(),
+        not_exercised=opened(),
     ),
     Case(
         rule="thread.timestamps-seconds",
@@ -66,7 +66,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=_reply(createdAt=0, updatedAt=1_700_000_000_000),
         found=(Found(SUBJECT, (1,), Level.SHOULD), Found(SUBJECT, (1,))),
-        idle=silent().tells("thread/closed", threadId=THREAD),
+        not_exercised=silent().tells("thread/closed", threadId=THREAD),
     ),
     Case(
         rule="thread.updated-not-before-created",
@@ -74,7 +74,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=_reply(createdAt=1_700_000_000, updatedAt=1_699_999_999),
         found=(Found(SUBJECT, (1,), Level.SHOULD),),
-        idle=_reply(updatedAt="yesterday"),
+        not_exercised=_reply(updatedAt="yesterday"),
     ),
     Case(
         rule="thread.settings-echo",
@@ -92,7 +92,9 @@ CASES = [
             Found(SUBJECT, (0, 1), Level.SHOULD),
             Found(SUBJECT, (1,), Level.SHOULD),
         ),
-        idle=_started(cwd="here", personality="none", sandbox="own").asks("thread/start").refuses(),
+        not_exercised=_started(cwd="here", personality="none", sandbox="own")
+        .asks("thread/start")
+        .refuses(),
     ),
     Case(
         rule="thread.preview-first-message",
@@ -111,7 +113,7 @@ CASES = [
         .answers({"thread": thread_object()}),
         found=(Found(SUBJECT, (3, 28), Level.SHOULD), Found(SUBJECT, (3, 30), Level.SHOULD)),
         # A turn that goes on; a thread that was rolled back; a thread of others.
-        idle=running()
+        not_exercised=running()
         .read(include=False)
         .end_turn()
         .asks("thread/rollback", threadId=THREAD)
@@ -125,7 +127,7 @@ CASES = [
         witnesses=("thread ids",),
         bad=Talk().start_thread("0199-aa").start_thread("0199-ab"),
         found=(Found("thread ids", (1,), Level.SHOULD),),
-        idle=Talk().tells("thread/started", thread=thread_object("0199-aa")),
+        not_exercised=Talk().tells("thread/started", thread=thread_object("0199-aa")),
     ),
     Case(
         rule="status.active-while-turn",
@@ -139,7 +141,7 @@ CASES = [
         .start_turn("turn_2")
         .turn_completed("turn_2"),
         found=(Found(SUBJECT, (6,), Level.SHOULD), Found(SUBJECT, (13, 9), Level.SHOULD)),
-        idle=Talk().turn_started().turn_completed(),
+        not_exercised=Talk().turn_started().turn_completed(),
     ),
     Case(
         rule="status.changed-is-change",
@@ -147,7 +149,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=opened().status("active").status("active"),
         found=(Found(SUBJECT, (3, 4), Level.SHOULD),),
-        idle=opened()
+        not_exercised=opened()
         .status("idle")
         .asks("thread/unsubscribe", threadId=THREAD)
         .answers({"status": "unsubscribed"})
@@ -161,7 +163,7 @@ CASES = [
         bad=running().read_status("idle").message("m-1", "a").end_turn().read_status("active"),
         found=(Found(SUBJECT, (6, 9, 10, 11), Level.SHOULD), Found(SUBJECT, (14, 16, 17))),
         # The turn may have ended, or begun, between the request and its answer.
-        idle=running()
+        not_exercised=running()
         .read_status("idle")
         .end_turn()
         .ask_turn()
@@ -177,7 +179,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=opened().ask_turn().reply_turn().turn_started().read_status("active"),
         found=(Found(SUBJECT, (1, 7)),),
-        idle=opened()
+        not_exercised=opened()
         .read_status("idle")
         .read_status("notLoaded")
         .asks("thread/resume", threadId=THREAD)
@@ -196,7 +198,7 @@ CASES = [
         .asks("thread/read", threadId=THREAD)
         .answers({"thread": thread_object("thr_2")}),
         found=(Found(SUBJECT, (3, 4)),),
-        idle=silent(),
+        not_exercised=silent(),
     ),
     Case(
         rule="read.includes-turns",
@@ -206,7 +208,7 @@ CASES = [
         bad=opened().plain_turn().read(),
         found=(Found(SUBJECT, (14, 15, 16)),),
         # The turn ends between the read's sending and its answer: nothing can be said.
-        idle=running()
+        not_exercised=running()
         .asks("thread/read", threadId=THREAD, includeTurns=True)
         .end_turn()
         .answers({"thread": thread_object()}),
@@ -220,7 +222,7 @@ CASES = [
         .asks("thread/read", threadId=THREAD, includeTurns=False)
         .answers({"thread": thread_object(turns=[turn_object(status="completed")])}),
         found=(Found(SUBJECT, (15, 16)),),
-        idle=opened().read(include=False),
+        not_exercised=opened().read(include=False),
     ),
     Case(
         rule="read.stored-equals-live",
@@ -241,7 +243,7 @@ CASES = [
             Found("turn turn_1", (14, 18), Level.SHOULD),
             Found("turn turn_1", (14, 20), Level.SHOULD),
         ),
-        idle=opened().plain_turn().read(include=False),
+        not_exercised=opened().plain_turn().read(include=False),
     ),
     Case(
         rule="thread.start-without-params",
@@ -258,7 +260,7 @@ CASES = [
             Found("request thread/start id 4", (8, 9), Level.SHOULD),
         ),
         # Nothing was served before; a wrong param; another request is being served.
-        idle=Talk()
+        not_exercised=Talk()
         .asks("thread/start")
         .refuses()
         .asks("initialize")
@@ -279,7 +281,7 @@ CASES = [
         .answers({"thread": thread_object(cwd="/somewhere/else")}),
         found=(Found("thread thr_1", (1, 4)),),
         # A thread of others, and one that a turn was to move.
-        idle=Talk()
+        not_exercised=Talk()
         .read(thread="thr_9")
         .asks("thread/start")
         .answers({"thread": thread_object(), **settings()})
@@ -295,7 +297,7 @@ CASES = [
         bad=opened().status("notLoaded").status("active"),
         found=(Found("move from notLoaded to active", (3, 4), Level.INFO),),
         # The first of a thread of others, flags alone, a status that does not exist, a reload.
-        idle=Talk()
+        not_exercised=Talk()
         .status("active", "thr_9")
         .tells(
             "thread/status/changed",

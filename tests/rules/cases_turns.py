@@ -23,7 +23,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=opened().ask_turn().answers({"turn": turn_object(status="completed", error=TROUBLE)}),
         found=(Found(SUBJECT, (4,)),),
-        idle=opened().ask_turn().refuses(),
+        not_exercised=opened().ask_turn().refuses(),
     ),
     Case(
         rule="turn.started-announced",
@@ -31,7 +31,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=opened().ask_turn().reply_turn().turn_started("turn_2"),
         found=(Found(SUBJECT, (4,)),),
-        idle=foreign(),
+        not_exercised=foreign(),
     ),
     Case(
         rule="turn.started-carries-reply",
@@ -42,7 +42,7 @@ CASES = [
         .reply_turn()
         .tells("turn/started", threadId=THREAD, turn=turn_object(status="completed")),
         found=(Found(SUBJECT, (4, 5), Level.SHOULD),),
-        idle=foreign(),
+        not_exercised=foreign(),
     ),
     Case(
         rule="turn.started-once",
@@ -50,7 +50,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=running().turn_started(),
         found=(Found(SUBJECT, (6, 9)),),
-        idle=foreign().turn_started(),
+        not_exercised=foreign().turn_started(),
     ),
     Case(
         rule="turn.completed-once",
@@ -58,7 +58,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=running().turn_completed().turn_completed(status="interrupted"),
         found=(Found(SUBJECT, (9, 10)),),
-        idle=foreign().turn_completed().turn_completed(),
+        not_exercised=foreign().turn_completed().turn_completed(),
     ),
     Case(
         rule="turn.completes",
@@ -66,7 +66,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=running().ask_turn().reply_turn("turn_2").turn_completed("turn_2"),
         found=(Found(SUBJECT, (4,)),),
-        idle=foreign(),
+        not_exercised=foreign(),
     ),
     Case(
         rule="turn.ids-unique",
@@ -75,7 +75,7 @@ CASES = [
         bad=running().turn_completed().ask_turn().reply_turn(),
         found=(Found(SUBJECT, (4, 11)),),
         # A turn/start while the turn runs is answered with the running turn: the text is silent.
-        idle=running().ask_turn().reply_turn(),
+        not_exercised=running().ask_turn().reply_turn(),
     ),
     Case(
         rule="turn.interrupt-ends-interrupted",
@@ -84,7 +84,7 @@ CASES = [
         bad=running().interrupt().answers({}).turn_completed(),
         found=(Found(SUBJECT, (10, 11)),),
         # It completed before the answer: the two crossed. Then a turn of another thread is named.
-        idle=running()
+        not_exercised=running()
         .interrupt()
         .turn_completed()
         .answers({})
@@ -109,7 +109,7 @@ CASES = [
         found=(Found("turn turn_2", (9, 13, 18), Level.SHOULD),),
         # A second turn/start may have ended the first turn; the second ended as completed; which
         # turn the interrupt meant that ended the third is not said.
-        idle=running()
+        not_exercised=running()
         .ask_turn(text="again")
         .turn_completed(status="interrupted")
         .reply_turn("turn_2")
@@ -133,7 +133,7 @@ CASES = [
         .turn_completed()
         .turn_completed("turn_2"),
         found=(Found(SUBJECT, (5, 7)), Found("turn turn_2", (9,))),
-        idle=Talk()
+        not_exercised=Talk()
         .asks("thread/resume", threadId=THREAD)
         .answers({"thread": {"id": THREAD}})
         .item(agent_message("m-1", ""))
@@ -149,7 +149,7 @@ CASES = [
         .delta("m-1", "a")
         .completed(agent_message("m-1", "a")),
         found=(Found(SUBJECT, (9, 10)),),
-        idle=foreign().turn_completed().completed(agent_message("m-1", "")),
+        not_exercised=foreign().turn_completed().completed(agent_message("m-1", "")),
     ),
     Case(
         rule="turn.known-thread",
@@ -166,7 +166,7 @@ CASES = [
             Found(SUBJECT, (12,)),
         ),
         # Of another client; and one that may be of another client's turn of the same id.
-        idle=foreign()
+        not_exercised=foreign()
         .turn_completed(thread="thr_7")
         .start_thread("thr_2")
         .start_turn("turn_2", "thr_2")
@@ -182,7 +182,7 @@ CASES = [
         .turn_completed(),
         found=(Found("turn turn_7", (9,)), Found("turn turn_8", (12,))),
         # Another client's; one named by an answer to a method not shown; one that only ends.
-        idle=foreign()
+        not_exercised=foreign()
         .start_thread("thr_2")
         .asks("review/start", threadId="thr_2")
         .answers({"turn": turn_object("turn_2")})
@@ -200,7 +200,7 @@ CASES = [
             turn=turn_object(status="completed", items=[agent_message("m-1", "")]),
         ),
         found=(Found(SUBJECT, (9,)),),
-        idle=silent().read(turn_object(items=[agent_message("m-1", "")])),
+        not_exercised=silent().read(turn_object(items=[agent_message("m-1", "")])),
     ),
     Case(
         rule="turn.error-iff-failed",
@@ -210,7 +210,7 @@ CASES = [
         .turn_completed(status="failed")
         .turn_completed("turn_2", status="interrupted", error=TROUBLE),
         found=(Found(SUBJECT, (9,)), Found("turn turn_2", (10,))),
-        idle=opened().ask_turn().reply_turn(),
+        not_exercised=opened().ask_turn().reply_turn(),
     ),
     Case(
         rule="turn.terminal-status",
@@ -218,7 +218,7 @@ CASES = [
         witnesses=(SUBJECT,),
         bad=running().turn_completed(status="inProgress"),
         found=(Found(SUBJECT, (9,)),),
-        idle=running(),
+        not_exercised=running(),
     ),
     Case(
         rule="turn.id-shape",
@@ -226,7 +226,7 @@ CASES = [
         witnesses=("turn ids",),
         bad=opened().ask_turn().reply_turn("a-1").ask_turn().reply_turn("a-2"),
         found=(Found("turn ids", (4,), Level.SHOULD),),
-        idle=Talk().turn_started("a-1"),
+        not_exercised=Talk().turn_started("a-1"),
     ),
     Case(
         rule="turn-error.info-spelling",
@@ -239,7 +239,7 @@ CASES = [
             Found("error of turn turn_1", (9,)),
             Found("error of turn turn_2", (10,), Level.INFO),
         ),
-        idle=running().turn_completed(
+        not_exercised=running().turn_completed(
             status="failed", error={"message": "?", "agentErrorInfo": "serverOverloaded"}
         ),
     ),
@@ -258,7 +258,7 @@ CASES = [
             Found("turn turn_7", (9,)),
         ),
         # An error of a turn that is announced after it, and one of another client's thread.
-        idle=opened()
+        not_exercised=opened()
         .ask_turn()
         .failing(will_retry=True)
         .reply_turn()
@@ -277,6 +277,6 @@ CASES = [
             Found(SUBJECT, (9, 10), Level.SHOULD),
             Found("turn turn_2", (17,), Level.SHOULD),
         ),
-        idle=running().failing(will_retry=False).turn_completed(status="interrupted"),
+        not_exercised=running().failing(will_retry=False).turn_completed(status="interrupted"),
     ),
 ]

@@ -52,7 +52,7 @@ CASES = [
             Found("thread/list with sortKey updated_at", (19, 20)),
             Found("turn/start with effort low", (17, 18), Level.SHOULD),
         ),
-        idle=waiting(),
+        not_exercised=waiting(),
     ),
     Case(
         rule="method.offered",
@@ -70,7 +70,7 @@ CASES = [
             Found("request thread/rollback id 4", (7, 8), Level.SHOULD),
         ),
         # Not offered, not of the text, refused for another reason, under development.
-        idle=Talk()
+        not_exercised=Talk()
         .asks("thread/list")
         .refuses(UNKNOWN)
         .asks("initialize")

@@ -38,7 +38,7 @@ CASES = [
         bad=running().message("m-1", "a").delta("m-1", "b").delta("m-1", "c"),
         found=(Found(MESSAGE, (11, 12)),),
         # Completed without a start, and an item that nobody completed.
-        idle=running()
+        not_exercised=running()
         .completed(agent_message("m-1", ""))
         .delta("m-1", "a")
         .started(agent_message("m-2", ""))
@@ -51,7 +51,7 @@ CASES = [
         bad=running().started(command("c-1", "declined")).started(mcp_call("t-1", "failed")),
         found=(Found(CALL, (9,), Level.SHOULD), Found(TOOL, (10,), Level.SHOULD)),
         # No status of the type, an item without a status, a turn of others.
-        idle=running()
+        not_exercised=running()
         .started(mcp_call("t-1", "declined"))
         .started({**agent_message("m-1", ""), "status": "completed"})
         .started(command("c-2", "completed"), "turn_9", "thr_9"),
@@ -66,7 +66,7 @@ CASES = [
         witnesses=(CALL, TOOL, "item f-1 of turn turn_1", "item d-1 of turn turn_1"),
         bad=running().item(command("c-1")).item(mcp_call("t-1")),
         found=(Found(CALL, (10,)), Found(TOOL, (12,))),
-        idle=running()
+        not_exercised=running()
         .item(mcp_call("t-1", "declined"))
         .item({**agent_message("m-1", ""), "status": "inProgress"})
         .item(command("c-2"), "turn_9", "thr_9"),
@@ -79,7 +79,7 @@ CASES = [
         bad=printed(printing("la", "te\n"), "early\nlate\n"),
         found=(Found(CALL, (10, 11, 12), Level.SHOULD),),
         # No deltas, no output, and one of which the start was not seen.
-        idle=printed(printing(), "quiet\n")
+        not_exercised=printed(printing(), "quiet\n")
         .started(command("c-2"))
         .delta("c-2", "x", method=OUTPUT)
         .completed(command("c-2", "completed", aggregatedOutput=None))
@@ -94,7 +94,7 @@ CASES = [
         .item(mcp_call("t-1", "completed"))
         .item(mcp_call("t-2", "completed", result=None)),
         found=(Found(TOOL, (10,)), Found("item t-2 of turn turn_1", (12,))),
-        idle=running()
+        not_exercised=running()
         .item(mcp_call("t-1", "failed"))
         .item({**mcp_call("t-2", "completed"), "type": "dynamicToolCall"})
         .item(mcp_call("t-3", "completed"), "turn_9", "thr_9"),
@@ -107,7 +107,7 @@ CASES = [
         .item(mcp_call("t-1", "failed", result={}))
         .item(mcp_call("t-2", "failed", error=None)),
         found=(Found(TOOL, (10,)), Found("item t-2 of turn turn_1", (12,))),
-        idle=running()
+        not_exercised=running()
         .item(mcp_call("t-1", "completed"))
         .item({**mcp_call("t-2", "failed"), "type": "dynamicToolCall"})
         .item(mcp_call("t-3", "failed"), "turn_9", "thr_9"),
@@ -121,7 +121,7 @@ CASES = [
         .completed(mcp_call("t-1", "completed", error={"message": "no"})),
         found=(Found(TOOL, (9,), Level.SHOULD), Found(TOOL, (10,), Level.SHOULD)),
         # A failed call may tell what the tool said too.
-        idle=running()
+        not_exercised=running()
         .completed(mcp_call("t-1", "failed", result={"isError": True}, error={"message": "no"}))
         .started(mcp_call("t-2", "declined", error={"message": "no"}))
         .started({**mcp_call("t-3", error={"message": "no"}), "type": "dynamicToolCall"})
@@ -140,7 +140,7 @@ CASES = [
             Found("item d-1 of turn turn_1", (10,), Level.INFO),
             Found("item d-2 of turn turn_1", (12,), Level.SHOULD),
         ),
-        idle=running()
+        not_exercised=running()
         .item(dynamic_call("d-1", "failed", success=None))
         .item(dynamic_call("d-2", "completed"))
         .item(dynamic_call("d-3", success=True))
@@ -156,6 +156,6 @@ CASES = [
             Found("progress of MCP tool calls", (9,)),
             Found("progress of MCP tool calls", (11, 12), Level.SHOULD),
         ),
-        idle=joined_late().tells(PROGRESS, threadId=THREAD, turnId=TURN),
+        not_exercised=joined_late().tells(PROGRESS, threadId=THREAD, turnId=TURN),
     ),
 ]
