@@ -1,4 +1,4 @@
-"""The judge's book and the wire models agree, but for differences with a reason (settled)."""
+"""The judge's book and the wire models agree, except for the differences in `settled`."""
 
 from typing import get_args
 

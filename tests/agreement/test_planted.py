@@ -1,4 +1,4 @@
-"""A planted difference is found, of every kind, on either side, as said and in documents."""
+"""Planted differences of every kind, on either side, are found in facts and by documents."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Discovery instead of lists: what registers twice is refused, and the plugin costs nothing."""
+"""Discovery of modules: double registrations are rejected, and the plugin costs nothing."""
 
 import json
 import subprocess

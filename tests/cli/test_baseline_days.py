@@ -1,4 +1,4 @@
-"""`expires` in a baseline file: the entry counts up to that day, and a mistake is told at once."""
+"""`expires` in a baseline file: the entry counts up to that day; an invalid date is an error."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

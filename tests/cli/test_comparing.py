@@ -1,4 +1,4 @@
-"""`harness compare` and `harness ledger`: what they read, what they say, and with which status."""
+"""`harness compare` and `harness ledger`: input, output and exit status."""
 
 from __future__ import annotations
 

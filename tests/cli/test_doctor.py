@@ -1,4 +1,4 @@
-"""`harness doctor`: every way in which a server can be unusable has its own words and advice."""
+"""`harness doctor`: each way in which a server can be unusable has a message and advice."""
 
 import json
 import re

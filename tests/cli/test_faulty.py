@@ -1,4 +1,4 @@
-"""`harness faulty`: a server that misbehaves on cue, as who tests a client runs it."""
+"""`harness faulty`: a server that misbehaves on demand, for tests of clients."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`harness run --snapshots DIR`: what is kept of each scenario, and what a run says of it."""
+"""`harness run --snapshots DIR`: the stored snapshot of each scenario, and the run's output."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`harness model`: the scripted model as a service, as who debugs his server uses it."""
+"""`harness model`: the scripted model as a service, for debugging a server."""
 
 import json
 import signal

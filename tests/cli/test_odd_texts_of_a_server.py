@@ -1,4 +1,4 @@
-"""A server whose words break files and act on terminals: its verdict is printed and written."""
+"""A server whose texts could break files or control terminals still gets its verdict."""
 
 import json
 import os

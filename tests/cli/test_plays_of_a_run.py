@@ -1,4 +1,4 @@
-"""`--repeat`, `--retries` and `--max-time` of a run: what they play, tell, and exit with."""
+"""`--repeat`, `--retries` and `--max-time` of a run: plays, output and exit status."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`harness record` on standard streams: what passes, what is written, and who dies when."""
+"""`harness record` on standard streams: passed messages, the recording, and process ends."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`harness record` with sockets, `agent exec` and a model: what each recording holds."""
+"""`harness record` with sockets, `agent exec` and a model: the content of recordings."""
 
 import json
 import os

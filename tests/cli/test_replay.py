@@ -1,4 +1,4 @@
-"""`harness replay`: fixed, fails, flaky, and each thing that cannot be played, in one message."""
+"""`harness replay`: fixed, fails, flaky, and one message for each unplayable document."""
 
 import shlex
 import sys

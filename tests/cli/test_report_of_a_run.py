@@ -1,4 +1,4 @@
-"""The report files of a run say what was judged, by what and when, in forms that CI reads."""
+"""The report files of a run: results, versions and times, in formats that CI reads."""
 
 import json
 from datetime import UTC, datetime

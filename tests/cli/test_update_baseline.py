@@ -1,4 +1,4 @@
-"""`--update-baseline`: what a run finds is written down, and the next run says KNOWN."""
+"""`--update-baseline`: a run's findings are written, and KNOWN in the next run."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""The judge of clients behind a server: what is owed when, verdicts, bounds."""
+"""The judge of clients inside a server: owed messages, verdicts, bounds."""
 
 import json
 

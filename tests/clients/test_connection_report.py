@@ -1,4 +1,4 @@
-"""The lines about one connection of a client: what is shown first, and how much."""
+"""The report on one connection of a client: order and length."""
 
 from harness.play.client_duties.verdicts import DutyVerdict
 from harness.play.client_tests.connection import ConnectionResult

@@ -1,4 +1,4 @@
-"""The words, the clause and the messages of findings about clients."""
+"""The texts, clauses and messages of findings about clients."""
 
 from typing import Any
 

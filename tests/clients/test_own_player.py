@@ -1,4 +1,4 @@
-"""The harness is the client of every run: it keeps the duties that it asks of others.
+"""The harness, which is the client of every run, keeps the duties of clients itself.
 
 All bundled scenarios are looked at. What a scenario sends wrong on purpose, as a whole message,
 breaks none (frames that are `deliberate`).

@@ -1,4 +1,4 @@
-"""Agents that have one of the two commands, judged by their command alone.
+"""Agents that have only one of the two commands are judged by that command only.
 
 What they do not know does not apply; what they know and do wrong is red.
 """

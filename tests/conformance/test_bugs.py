@@ -1,4 +1,4 @@
-"""Each bundled scenario is seen red on the bug that its title is about (`bugs`)."""
+"""Each bundled scenario fails on the planted bug (`bugs`) that its title is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server with which nothing can be judged is told so at once, once, and with what to do.
+"""A server that cannot be judged at all gives one early finding with advice.
 
 How long that takes is counted in plays, not by the clock: what fell silent first, and a plain turn
 of its own, are at most 11 s and 12 s at the bounds as they are.

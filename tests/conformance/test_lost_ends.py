@@ -1,4 +1,4 @@
-"""Turns whose turn/completed is lost, each in a way of its own: every one is found, as owed.
+"""Turns whose turn/completed is lost, for many causes: each is found as owed.
 
 The servers are fixtures/servers/broken/loses_the_end, which stands before the reference server, and
 forgets_who_left. What is found names the turn, how long nothing came, and what was outstanding.

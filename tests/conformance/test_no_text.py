@@ -1,4 +1,4 @@
-"""Bytes that are no text: over lines a server goes on, over a WebSocket it has to close (RFC 6455).
+"""Bytes that are not UTF-8: over lines a server goes on, over a WebSocket it must close (RFC 6455).
 
 Neither who closes nor who lets such a frame pass is red there, and other clients are not disturbed:
 the ledger says which it was. A server that sends such a frame itself breaks a MUST.

@@ -1,4 +1,4 @@
-"""A shared process: who gets it, what is made of a failure on it, and what a steady one costs."""
+"""Shared server processes: which scenarios use them, and repeats after a failure on one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios with faults, played on the reference server: each operation, seen by a rule or told."""
+"""Scenarios with faults on the reference server: each operation is noticed or reported."""
 
 from __future__ import annotations
 

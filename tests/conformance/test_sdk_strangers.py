@@ -1,4 +1,4 @@
-"""SDKs as others may write them: a correct stranger is green, and each mistake of his is told.
+"""A correct SDK with unusual choices is green, and each of its planted mistakes is found.
 
 The stranger (fixtures/programs/odd_sdk.py) chose otherwise wherever the text leaves a choice; a
 habit is one mistake. The Python SDK of this project is judged here too; the others in `make real`.

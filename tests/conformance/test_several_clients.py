@@ -1,4 +1,4 @@
-"""Several clients of one thread: what one of them is not told is found, live and in the trace.
+"""Several clients of one thread: a message that one of them lacks is found, live and in the trace.
 
 The servers are fixtures/servers/keeper.py, which tells each subscriber everything, and
 broken/loses_for_one_client, which is the same but for one kind of message to one client.

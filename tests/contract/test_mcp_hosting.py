@@ -1,4 +1,4 @@
-"""The MCP servers that the harness plays: what they answer, what is noted, and what no one learns.
+"""The MCP servers that the harness plays: answers, recorded requests, and protected secrets.
 
 The other side is the client of the public MCP SDK where that is enough, and raw bytes where a
 hostile agent, or another process of this machine, speaks.

@@ -1,4 +1,4 @@
-"""One suite over every transport: what `harness.client.transport.base.Transport` promises."""
+"""One suite over every transport: the contract of `harness.client.transport.base.Transport`."""
 
 from __future__ import annotations
 

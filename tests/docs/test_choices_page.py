@@ -1,4 +1,4 @@
-"""docs/choices.md has each point that the text leaves open, sorted by what was seen of both."""
+"""docs/choices.md has each open point, sorted by the observed choices of both servers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""docs/servers.md says what the harness does: its tables are compared with what is there."""
+"""docs/servers.md is up to date: its tables are compared with the harness."""
 
 import inspect
 import json

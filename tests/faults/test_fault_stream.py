@@ -1,4 +1,4 @@
-"""The stream that faults act on: what passes, what waits, and what nobody can change any more."""
+"""The stream that faults act on: frames passed on, held back, and no longer changeable."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A fault at work on lines: when it acts, what it spares, what it lets go of or leaves alone."""
+"""A fault at work on lines: when it acts, and which lines it holds back or leaves unchanged."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A transport with a fault in it: what the harness receives of a server that says otherwise."""
+"""A transport with a fault: the harness receives the changed messages of a correct server."""
 
 from collections.abc import AsyncGenerator, Callable
 

@@ -1,4 +1,4 @@
-"""Searching documents: what is found, and that a server that cannot be used is never GREEN."""
+"""Searches of documents: findings, and an unusable server is never GREEN."""
 
 import shlex
 import sys

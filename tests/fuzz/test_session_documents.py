@@ -1,4 +1,4 @@
-"""Generated sessions without a server: they load, they are varied, and they are made small."""
+"""Generated sessions, without a server: they load, vary, and shrink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents on several lanes: where each is played, and what becomes of a lane that fails."""
+"""Documents on several lanes: assignment to lanes, and failing lanes."""
 
 from __future__ import annotations
 

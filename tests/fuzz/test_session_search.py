@@ -1,4 +1,4 @@
-"""A search for sessions on a live server: what it finds, how small, and that it fails again."""
+"""A search of sessions on a live server: findings, their size, and their replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaving a turn early, in every way there is: of the agent and its commands nothing is left."""
+"""Leaving a turn early, in every possible way, leaves no process of the agent or its commands."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Agents that fail, die, flood or babble: what a caller is told, and that he always gets an end."""
+"""Agents that fail, die, flood or write invalid lines: the errors, and no call hangs."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Every option of the specification's tables, as the agent gets it: words, variables, input."""
+"""Every option of the specification, as the agent gets it: arguments, variables, input."""
 
 import json
 import os

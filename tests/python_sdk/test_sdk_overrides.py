@@ -1,4 +1,4 @@
-"""`config` as `--config` words: what they say in TOML is what was given."""
+"""`config` as `--config` arguments: their TOML values equal the given ones."""
 
 import tomllib
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Programs of users that end, or are interrupted, with a turn under way: no agent is left."""
+"""User programs that exit or are interrupted during a turn leave no agent behind."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""Output schemas: what the agent gets, and what `parse` makes of its answer."""
+"""Output schemas: the file that the agent gets, and `parse` of its answer."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The synchronous face: the same results and errors, without an event loop of the caller."""
+"""The synchronous interface: the same results and errors, without the caller's event loop."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Whole turns with fake agents: what `run` gives, what a stream gives."""
+"""Whole turns with fake agents: results of `run`, and events of streams."""
 
 import pytest
 from fake_agents import ECHO

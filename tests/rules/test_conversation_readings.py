@@ -1,4 +1,4 @@
-"""Readings 1 to 5 and 15 to 21 as behaviour of the rules: what is wrong, and what is left open.
+"""Readings 1 to 5 and 15 to 21 as behaviour of the rules: violations, and open choices.
 
 The numbers in the names are those of the readings of the specification. A wrong reading that the
 text settles is a finding of a named rule; one that it leaves open is none of level MUST.

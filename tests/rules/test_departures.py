@@ -1,4 +1,4 @@
-"""Rules that depend on who left first read both marks of it, in the right order."""
+"""Rules that depend on whether client or server ended first read both marks, in order."""
 
 import ast
 from dataclasses import replace

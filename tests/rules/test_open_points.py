@@ -1,4 +1,4 @@
-"""Nothing that the text leaves open is ever failed: servers that chose otherwise, point by point.
+"""No rule fails another choice at an open point: a server with another choice for each point.
 
 The head of `harness/protocol/spec/unspecified.yaml` promises it; here it is tried, row by row.
 """

@@ -1,4 +1,4 @@
-"""The package of the TypeScript SDK as others get it: what is in it, its types, its README."""
+"""The published package of the TypeScript SDK: its content, types and README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of a model that do not end: the call fails for good, and what was said stands."""
+"""Model answers that never end: the call fails without retry, and its text so far is kept."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""thread/archive and thread/unarchive: where the file is, who is told, what is refused."""
+"""thread/archive and thread/unarchive: the file's place, notifications, rejected requests."""
 
 from pathlib import Path
 from typing import Any

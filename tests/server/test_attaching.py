@@ -1,4 +1,4 @@
-"""A client that resumes a thread at any moment of a turn has all of it, and nothing twice."""
+"""A client that resumes a thread at any moment of a turn gets all of it exactly once."""
 
 import copy
 from typing import Any

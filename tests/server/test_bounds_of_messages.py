@@ -1,4 +1,4 @@
-"""Paths and lists that are longer than anybody means: refused at once, wherever they come in."""
+"""Extremely long paths and lists are rejected at once, in every param."""
 
 import json
 from pathlib import Path

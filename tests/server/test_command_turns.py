@@ -1,4 +1,4 @@
-"""Commands of the model: run, asked about, denied, cut short."""
+"""Commands of the model: run, awaiting approval, declined, interrupted."""
 
 import json
 import os

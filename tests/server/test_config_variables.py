@@ -1,4 +1,4 @@
-"""`[command_environment]` of config.toml: what it may say, and its mistakes by line."""
+"""`[command_environment]` of config.toml: allowed values, and errors with their line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tools that the client brings: what is offered, one call, what the client's answer means."""
+"""Tools of the client: their offer to the model, calls, and the client's answers."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Answers that come encoded though none was asked for: read where they can be, within bounds."""
+"""Compressed model answers that were not requested: decoded if possible, within bounds."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Lines to envelopes: what is a request, and what is said of everything else."""
+"""Parsing of lines into requests, and the errors for all other lines."""
 
 import json
 

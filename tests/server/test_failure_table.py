@@ -1,4 +1,4 @@
-"""Every row of docs/failures.md, played: what the model does, and what the client is told."""
+"""Every row of docs/failures.md, played: a failure of the model, and the client's messages."""
 
 import re
 from collections.abc import Callable

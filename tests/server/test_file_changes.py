@@ -1,4 +1,4 @@
-"""Patches of the model: made, asked about, denied, and the diff of the turn."""
+"""Patches of the model: applied, awaiting approval, declined, and the diff of the turn."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""thread/fork: what a copy holds, and that it stands by itself."""
+"""thread/fork: the content of a copy, and its independence."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A client that has ended its input: it gets what it is owed while it reads, and else is gone."""
+"""A client that closed its side: it gets owed messages while it reads, else it is dropped."""
 
 import fcntl
 import json

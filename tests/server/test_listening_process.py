@@ -1,4 +1,4 @@
-"""`agent app-server --listen` as a process: what it says, signals, exit status, its commands."""
+"""`agent app-server --listen` as a process: output, signals, exit status, commands."""
 
 import json
 import os

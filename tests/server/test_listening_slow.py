@@ -1,4 +1,4 @@
-"""Clients that read slowly, beside others: nobody waits for them, and they lose nothing unsaid."""
+"""Slow clients beside others: they block nobody, and lose no message without notice."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Addresses and sockets: what `--listen` takes, what is in the way, what is left behind."""
+"""Addresses and sockets of `--listen`: valid ones, occupied ones, and leftovers."""
 
 import os
 import socket

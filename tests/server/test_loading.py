@@ -1,4 +1,4 @@
-"""thread/unsubscribe and thread/loaded/list: what is in memory, and when it leaves."""
+"""thread/unsubscribe and thread/loaded/list: loaded threads, and when they are unloaded."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""A turn that says more than any model can be sent again: it fails, and the next one runs."""
+"""A turn with more text than a model call can contain fails, and the next one runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Calls of the tools of an MCP server: what is offered, the item, what the model is told."""
+"""Calls of MCP tools: the offer, the item, and the output for the model."""
 
 import json
 from dataclasses import replace

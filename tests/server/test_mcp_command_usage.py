@@ -1,4 +1,4 @@
-"""`agent mcp` with words that it cannot use: what is said, where, and that nothing is written."""
+"""`agent mcp` with invalid arguments: messages, their stream, and nothing is written."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tools of an MCP server that are not as MCP has them: each is left out alone, and named."""
+"""Invalid tools of an MCP server: only these are left out, and each is reported."""
 
 import json
 from pathlib import Path

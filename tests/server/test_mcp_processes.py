@@ -1,4 +1,4 @@
-"""The programs of MCP servers as processes: what they are given, that nothing of them is left."""
+"""MCP servers as processes: their environment and arguments, and no process is left."""
 
 import contextlib
 import json

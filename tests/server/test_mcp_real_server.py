@@ -1,4 +1,4 @@
-"""A turn calls an MCP server that nobody here wrote: `mcp-server-time`, over its streams."""
+"""A turn calls a third-party MCP server, `mcp-server-time`, over standard streams."""
 
 import json
 import sys

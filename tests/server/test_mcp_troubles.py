@@ -1,4 +1,4 @@
-"""MCP servers over stdio that fail: at their start, in a call, on their way out."""
+"""MCP servers over stdio that fail at their start, in a call, or at their end."""
 
 import json
 from typing import Any

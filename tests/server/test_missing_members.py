@@ -1,4 +1,4 @@
-"""Members that a client leaves out, sets to null, or adds: what is refused, and what is assumed."""
+"""Members that a client leaves out, sets to null, or adds: rejections and defaults."""
 
 from collections.abc import Iterator
 from pathlib import Path

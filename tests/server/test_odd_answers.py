@@ -1,4 +1,4 @@
-"""Answers that no model should give: pages, heaps, halves, and bodies that do not come."""
+"""Invalid model answers: web pages, huge ones, incomplete ones, missing bodies."""
 
 import json
 

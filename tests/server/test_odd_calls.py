@@ -1,4 +1,4 @@
-"""Calls, counts and messages of a model that keeps to no form: the turn goes on."""
+"""Malformed tool calls, counts and messages of a model: the turn goes on."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`agent app-server` as a process whose client leaves without reading: it ends, and all of it."""
+"""`agent app-server` whose client disconnects without reading: all its processes end."""
 
 import json
 import os

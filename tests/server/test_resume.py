@@ -1,4 +1,4 @@
-"""thread/resume: what it shows, what the model hears afterwards, and who is told."""
+"""thread/resume: its result, later model calls, and notifications."""
 
 import itertools
 import json

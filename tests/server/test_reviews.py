@@ -1,4 +1,4 @@
-"""review/start: the items around a review, its text, its thread, what the thread learns of it."""
+"""review/start: the items around a review, its text, its thread, and the thread's history."""
 
 import json
 from pathlib import Path

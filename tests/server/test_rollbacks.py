@@ -1,4 +1,4 @@
-"""thread/rollback: what is left of the turns and of the conversation."""
+"""thread/rollback: the remaining turns and conversation."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rollouts: what is written, and what is read back from whole, torn and foreign files."""
+"""Rollouts: written records, and reading of complete, truncated and foreign files."""
 
 import json
 import os

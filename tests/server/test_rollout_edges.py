@@ -1,4 +1,4 @@
-"""Rollouts that somebody else has touched: odd values, foreign files, files that are no files."""
+"""Rollouts changed by others: odd values, foreign files, and paths that are not files."""
 
 import json
 import os

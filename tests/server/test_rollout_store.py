@@ -1,4 +1,4 @@
-"""Finding rollouts: whatever other servers of the home do, and however many there are."""
+"""Finding rollouts while other servers use the home, and among many."""
 
 import os
 from pathlib import Path

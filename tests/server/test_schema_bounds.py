@@ -1,4 +1,4 @@
-"""An outputSchema that would take for ever: refused or failed in time, and nothing left behind."""
+"""An outputSchema that is too costly to check: rejected or failed in time, nothing left."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Taking secrets out of texts: in which forms they are found, and what is left alone."""
+"""Redaction of secrets in texts: the recognised forms, and texts left unchanged."""
 
 import base64
 import html

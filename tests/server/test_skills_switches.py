@@ -1,4 +1,4 @@
-"""`skills/config/write`: what is kept, where, and what becomes of the user's own file."""
+"""`skills/config/write`: stored settings, and the user's own config file."""
 
 import os
 import tomllib

@@ -1,4 +1,4 @@
-"""The thread that brings rollouts to the disk."""
+"""The OS thread that syncs rollouts to disk."""
 
 import logging
 import threading

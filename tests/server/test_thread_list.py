@@ -1,4 +1,4 @@
-"""thread/list: what is listed, filters, order, pages."""
+"""thread/list: content, filters, order, pages."""
 
 from threading import Event
 from typing import Any

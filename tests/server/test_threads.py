@@ -1,4 +1,4 @@
-"""thread/start and thread/read: shapes, settings, what is on disk."""
+"""thread/start and thread/read: results, settings, files."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""turn/start: order, items, deltas, what the model is sent, which overrides last."""
+"""turn/start: order, items, deltas, model calls, lasting overrides."""
 
 import base64
 from typing import Any

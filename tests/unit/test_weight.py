@@ -1,4 +1,4 @@
-"""Lines by room, and what a budget refuses."""
+"""Line counts by room, and excesses of the budget."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bounded text that is kept of a command's output: pure code."""
+"""The bounded text kept of a command's output, without processes."""
 
 import pytest
 from hypothesis import given

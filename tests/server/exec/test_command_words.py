@@ -1,4 +1,4 @@
-"""Reading shell text: what it comes to is what real shells make of it."""
+"""Parsing of shell text, compared with real shells."""
 
 import shutil
 import subprocess

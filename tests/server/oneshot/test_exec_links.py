@@ -1,4 +1,4 @@
-"""Links that somebody else left in the folder of `agent exec`, on the way to what is named."""
+"""Symbolic links by other users in the folder of `agent exec`, on the way to named files."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""All files of a plan or none: every step is made to fail, and the tree has to be as it was."""
+"""All files of a plan are changed or none: after a failure at any step the tree is unchanged."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Search for lines: the same result as trying every place, and it ends when it is cancelled."""
+"""Search for lines: equal to an exhaustive search, and it ends when it is cancelled."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Reading the text of a patch: what is forgiven, and one clear error for each mistake."""
+"""Parsing of patches: tolerated deviations, and one clear error for each mistake."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""A caller that goes away in the middle of its request has made no call."""
+"""A request that its caller breaks off is not recorded as a model call."""
 
 from __future__ import annotations
 

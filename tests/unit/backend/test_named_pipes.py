@@ -1,4 +1,4 @@
-"""The pipes of a workspace: gates at which commands wait, and of which they tell."""
+"""Named pipes of a workspace: gates at which commands wait, and which report that."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The marks of a model call: what was said, which tools were called, what came of them."""
+"""The marks of a model call: texts, tool calls, and their outputs."""
 
 from __future__ import annotations
 

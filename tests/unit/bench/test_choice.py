@@ -1,4 +1,4 @@
-"""The benchmark's command line: what is measured, and that asking for help measures nothing."""
+"""The benchmark's command line: chosen parts, and `--help` measures nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness's own time: what is left when the server's and the silence are taken off."""
+"""The harness's own time: a run without the server's time and the silence."""
 
 from __future__ import annotations
 

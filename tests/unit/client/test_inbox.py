@@ -1,4 +1,4 @@
-"""Waiting by predicate: nothing is dropped, nobody waits for the dead."""
+"""Waits by predicate: no message is dropped, and no wait outlives its connection."""
 
 from __future__ import annotations
 

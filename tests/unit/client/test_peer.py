@@ -1,4 +1,4 @@
-"""Our side of a connection: ids, answers, server requests, floods, and who is blamed."""
+"""The client's side of a connection: ids, responses, server requests, floods, blame."""
 
 from __future__ import annotations
 

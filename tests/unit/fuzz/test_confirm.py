@@ -1,4 +1,4 @@
-"""A failure followed up: confirmed, made small, and whether it is steady; without a server."""
+"""Follow-up of a failure: confirmation, shrinking, and flakiness; without a server."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The store of failures: whole files, one run at a time, words for what cannot be read."""
+"""The store of failures: atomic files, one run at a time, errors for unreadable files."""
 
 import dataclasses
 import errno

@@ -1,4 +1,4 @@
-"""Failures that come again: unconfirmed, long and flaky ones, without a server."""
+"""Repeated failures: unconfirmed, long and flaky ones; without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shrinking leaves the steps that say what comes before what until last; without a server."""
+"""Shrinking removes ordering steps last; without a server."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Documents of raw frames: what the loader takes, what they never do."""
+"""Documents of raw frames: they are valid scenario files, and never change a thread."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Params made smaller: what matters stays, and what is wrong by the book is marked as that."""
+"""Shrinking of params: relevant members stay, and invalid params are marked as such."""
 
 from collections.abc import Callable
 from functools import partial

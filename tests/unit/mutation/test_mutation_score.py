@@ -1,4 +1,4 @@
-"""The score of a mutation run, its exit status, and the story of what survived."""
+"""The score of a mutation run, its exit status, and the story of surviving faults."""
 
 from dataclasses import replace
 from itertools import pairwise

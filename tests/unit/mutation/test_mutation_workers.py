@@ -1,4 +1,4 @@
-"""Workers that are lost: one costs its job, and where all are lost the run ends."""
+"""Lost workers: one costs its job; if all are lost, the run ends."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The report as Markdown: short, in the order of what counts, and with nothing of a server's."""
+"""The report as Markdown: short, most important first, without active text of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary in a terminal: what counts, what does not, and what was not judged."""
+"""The summary in a terminal: failures, other findings, and unjudged requirements."""
 
 import pytest
 

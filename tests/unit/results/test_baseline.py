@@ -1,4 +1,4 @@
-"""Known findings: which entry fits, and which has gone stale or could not be checked."""
+"""Known findings: matching entries, stale ones, and ones that could not be checked."""
 
 from __future__ import annotations
 

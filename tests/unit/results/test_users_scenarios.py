@@ -1,4 +1,4 @@
-"""Somebody's own scenarios: those that lie on the disk, by the folders that a glob names."""
+"""A user's own scenarios: those on disk, in the folders that a glob names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program that stands between an SDK and a real agent: it passes all on, and notes it."""
+"""The proxy between an SDK and a real agent passes everything on and records it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs on several lanes: who plays what, what is played again alone, and how lanes end."""
+"""Jobs on several lanes: assignment, repeats alone, and the end of lanes."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Names in profiles and baselines that nothing has: one line, before a server is started."""
+"""Unknown names in profiles and baselines: one line, before a server is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several plays of one scenario: which speaks for it, and that a difference is always told."""
+"""Several plays of one scenario: the one that counts, and every difference is reported."""
 
 from __future__ import annotations
 

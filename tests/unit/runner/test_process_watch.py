@@ -1,4 +1,4 @@
-"""Findings about a process beside the protocol, told from noise; a stub is watched."""
+"""Hygiene findings about a process, distinguished from noise, with a stub as the process."""
 
 from __future__ import annotations
 

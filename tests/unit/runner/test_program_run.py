@@ -1,4 +1,4 @@
-"""A run of a program that is told to end: what it still says is recorded, nothing is owed."""
+"""A program that is told to end: its last output is recorded, and nothing is owed."""
 
 import sys
 from pathlib import Path

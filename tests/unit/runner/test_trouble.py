@@ -1,4 +1,4 @@
-"""Trouble of the harness's own is one line, an ERROR, and never a verdict on the server."""
+"""An error of the harness itself is one line, an ERROR, and never a verdict on the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file tells all of its mistakes at once, whatever part of the loader finds them."""
+"""All mistakes of a file are reported at once, whichever part of the loader finds them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A scenario without `client` is for a client of somebody else: who plays that side refuses it."""
+"""A scenario without `client`, for clients under test: commands that play that side reject it."""
 
 from pathlib import Path
 

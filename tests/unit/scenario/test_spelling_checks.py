@@ -1,4 +1,4 @@
-"""Words of the protocol: what is left alone, and that the list of them is the protocol's own.
+"""Checks of protocol names in scenarios: accepted names, and the source of the list.
 
 What is refused, and where, is told by the texts of fixtures/bad_scenarios.txt.
 """

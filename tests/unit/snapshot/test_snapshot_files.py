@@ -1,4 +1,4 @@
-"""A snapshot's file: written and read, and what is told of one that is not ours any more."""
+"""A snapshot's file: writing, reading, and errors for edited, merged or other files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A profile inherits: from `spec` where it says nothing, and never behind its author's back."""
+"""Inheritance of profiles: from `spec` by default, and never unnoticed by the author."""
 
 from __future__ import annotations
 

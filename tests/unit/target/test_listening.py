@@ -1,4 +1,4 @@
-"""Servers that listen: addresses, readiness, connections, and what a user is told otherwise."""
+"""Listening servers: addresses, readiness, connections, and error messages."""
 
 from __future__ import annotations
 

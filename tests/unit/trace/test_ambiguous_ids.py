@@ -1,4 +1,4 @@
-"""Two open requests with one id: whose fault it is, and that the other side is not blamed."""
+"""Two open requests with one id: only the side that sent them is blamed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Recordings by others: told from our own traces, read as the frames of a live run."""
+"""Foreign recordings: distinguished from our own traces, and read as frames of a live run."""
 
 import json
 from pathlib import Path

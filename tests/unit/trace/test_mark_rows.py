@@ -1,4 +1,4 @@
-"""Marks as rows: what version 1 wrote, and what is no mark."""
+"""Marks as rows: those of version 1, and invalid ones."""
 
 from typing import Any
 

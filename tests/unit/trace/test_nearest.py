@@ -1,4 +1,4 @@
-"""A name that nothing has is answered with those that may be meant, never with far-off ones."""
+"""Suggestions for an unknown name: similar names, else a few names or the command for all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Trace files: round trips, cut-off files, files that are none."""
+"""Trace files: round trips, truncated files, and files that are not traces."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The method table: its rows and what may be read from them."""
+"""The method table: its rows and their properties."""
 
 import json
 import subprocess
