@@ -50,6 +50,10 @@ JOINED: dict[str, str | bytes] = {
 """Problematic texts; bytes, and text that needs no JSON escape, are put into the line as is."""
 PLACE = "here it stands"
 
+NESTED = "a value of 900 objects, one in the other"
+"""Stands for that value; keys and marks keep the words."""
+_NESTED_JSON = '{"a":' * 900 + "1" + "}" * 900
+
 FIXED_WORDS = {"transport", "token", "held", "outcome"}
 """Members of marks for which the reader of traces accepts only fixed values."""
 
@@ -191,6 +195,9 @@ def _with_text(message: Any, path: Path) -> Any:
 
 def _content(message: Any, text: str | bytes) -> dict[str, str]:
     line = json.dumps(message).encode()
+    if text is NESTED:
+        line = line.replace(f'"{PLACE}":'.encode(), f'"{NESTED}":'.encode())
+        return {"raw": line.decode().replace(f'"{PLACE}"', _NESTED_JSON)}
     if isinstance(text, bytes):
         return {"raw64": base64.b64encode(line.replace(PLACE.encode(), text)).decode()}
     words = json.dumps(text, ensure_ascii=not _has_utf8(text))[1:-1]

@@ -64,7 +64,7 @@ from harness.trace.store import load, save
 from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.actions_runner import commands
-from tests.golden.odd_texts import JOINED, TEXTS, mark_samples, odd_conversations, samples
+from tests.golden.odd_texts import JOINED, NESTED, TEXTS, mark_samples, odd_conversations, samples
 from tests.unit.results.outcomes import report_of
 
 pytestmark = pytest.mark.slow
@@ -150,6 +150,19 @@ def test_no_output_acts_or_breaks(name: str, tmp_path: Path) -> None:
     judged = judged_conversations(JOINED[name], tmp_path)
     for check in CHECKS:
         check(judged, tmp_path)
+
+
+def test_value_that_is_nested_deeply_breaks_no_rule_and_no_output(tmp_path: Path) -> None:
+    for number, (name, trace) in enumerate(odd_conversations(NESTED)):
+        rules = [one for one in all_rules().values() if judges_surface(one, trace.header.surface)]
+        rows = judge(BOOK, trace, rules)
+        crashed = [row.actual[-400:] for row in rows if row.actual.startswith("Traceback")]
+        assert crashed == [], name
+        record_trace(BOOK, trace)
+        transcript = transcript_of(trace, handshake=True, environment={})
+        assert parse_snapshot(format_snapshot(Snapshot("a/b", "spec", transcript)).encode())
+        save(trace, path := tmp_path / f"{number}.jsonl")
+        harmless(show_trace(path).lines())
 
 
 def report_is_json_that_every_parser_reads(judged: Judged, folder: Path) -> None:

@@ -28,6 +28,8 @@ BASE = "book:/"
 # A message can have a million errors; only a few are read.
 MAX_ERRORS = 20
 _MAX_ERRORS_CONSIDERED = 400
+# Far below any schema, and below what the validator takes (255).
+MAX_DEPTH = 100
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -85,8 +87,8 @@ class SchemaBook:
         """Return whether the instance has no error; much faster than asking for the errors."""
         try:
             return self._validator(reference).is_valid(instance)
-        except UnicodeEncodeError:
-            return self._validator(reference).is_valid(without_lone_surrogates(instance))
+        except ValueError:
+            return self._validator(reference).is_valid(acceptable(instance))
 
     def errors(self, reference: str, instance: Any) -> list[SchemaError]:
         """Return at most one error per place and 20 in all, sorted by place; hints give way."""
@@ -94,8 +96,8 @@ class SchemaBook:
             return []
         try:
             raw = list(self._raw_errors(reference, instance))
-        except UnicodeEncodeError:
-            instance = without_lone_surrogates(instance)
+        except ValueError:
+            instance = acceptable(instance)
             raw = list(self._raw_errors(reference, instance))
         errors = describe(raw, instance)
         # Hints must not displace errors.
@@ -220,18 +222,20 @@ def _hinted_members(node: Any) -> Hinted:
     return cast(Node, node).get("hinted", {}) if isinstance(node, dict) else {}
 
 
-def without_lone_surrogates(value: Any) -> Any:
-    """Return a copy with lone surrogates replaced: JSON can spell them, UTF-8 cannot."""
+def acceptable(value: Any, depth: int = 0) -> Any:
+    """Return a copy that the validator accepts: nested at most `MAX_DEPTH`, and in UTF-8.
+
+    Deeper containers become empty ones; no schema describes what is in them. Lone surrogates,
+    which JSON can spell and UTF-8 cannot, become replacement characters.
+    """
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
-        members = cast(dict[Any, Any], value)
-        return {
-            without_lone_surrogates(key): without_lone_surrogates(item)
-            for key, item in members.items()
-        }
+        members = cast(dict[str, Any], value) if depth < MAX_DEPTH else {}
+        return {acceptable(key): acceptable(item, depth + 1) for key, item in members.items()}
     if isinstance(value, list):
-        return [without_lone_surrogates(item) for item in cast(list[Any], value)]
+        items = cast(list[Any], value) if depth < MAX_DEPTH else []
+        return [acceptable(item, depth + 1) for item in items]
     return value
 
 

@@ -26,6 +26,8 @@ from harness.trace.normalise import ADDRESS, Normaliser
 from harness.trace.record.masks import Masker, secret_values
 from harness.trace.trace import Trace
 
+MAX_DEPTH: Final = 50
+"""Levels of a message; deeper ones would exceed what YAML and JSON can be written with."""
 MAX_TEXT_CHARACTERS: Final = 2000
 """Longer texts are shortened to half of this, with a digest of the whole."""
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-f]{32,64}\b")
@@ -86,6 +88,17 @@ def shorten(text: str) -> str:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{text[: MAX_TEXT_CHARACTERS // 2]}<{len(text)} characters in all, digest {digest}>"
+
+
+def cut_nested(value: Any, depth: int = 0) -> Any:
+    """Return the value with words in the place of what is nested deeper than `MAX_DEPTH`."""
+    if not isinstance(value, dict | list):
+        return value
+    if depth == MAX_DEPTH:
+        return f"<nested deeper than {MAX_DEPTH}>"
+    if isinstance(value, dict):
+        return {name: cut_nested(member, depth + 1) for name, member in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
+    return [cut_nested(element, depth + 1) for element in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
 
 
 _ASKS_OR_ANSWERS = (Kind.REQUEST, Kind.RESPONSE, Kind.ERROR)
@@ -149,7 +162,7 @@ class _Portable(Normaliser):
                 )
                 yield Message(sent, words, client, is_garbled=frame.kind is not Kind.INPUT)
                 continue
-            value = self._normalise(self._without_secrets(frame.json))
+            value = self._normalise(self._without_secrets(cut_nested(frame.json)))
             if frame.kind in _ASKS_OR_ANSWERS and isinstance(value, dict):
                 value["id"] = self._request_name(frame)
             if len(frames) > 1 and isinstance(value, dict):

@@ -269,11 +269,16 @@ _CONFIG_FLAGS: Final = ("--config", "-c")
 
 
 def _leaves(config: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, value in config.items():
-        if isinstance(value, dict):
-            yield from (((key, *path), leaf) for path, leaf in _leaves(obj(value)))
-        elif isinstance(value, str | int | float):
-            yield (key,), value
+    # Not recursive: a driver may nest as deeply as JSON can be read.
+    tables: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), config)]
+    while tables:
+        path, table = tables.pop()
+        tables += [((*path, key), obj(value)) for key, value in table.items() if obj(value)]
+        yield from (
+            ((*path, key), value)
+            for key, value in table.items()
+            if isinstance(value, str | int | float)
+        )
 
 
 def _sets_value(override: str, path: str, value: Any) -> bool:
