@@ -84,8 +84,8 @@ class Answers(Monitor):
             if other is None:
                 yield self._missing_answer(question, actual)
             else:
-                actual += f"; connection {other.connection} was asked too (#{other.seq})"
-                yield self._missing_answer(question, actual, Level.INFO)
+                actual += f"; connection {other.connection} was asked too"
+                yield self._missing_answer(question, actual, Level.INFO, also=(other,))
         self._has_left = True
         self._open.clear()
 
@@ -150,12 +150,17 @@ class Answers(Monitor):
         return None
 
     def _missing_answer(
-        self, question: Frame, actual: str, level: Level | None = None
+        self,
+        question: Frame,
+        actual: str,
+        level: Level | None = None,
+        *,
+        also: tuple[Frame, ...] = (),
     ) -> Violation:
         subject = request_subject(question)
         return Violation(
             subject,
-            (question,),
+            (question, *also),
             f"an answer of the client to {subject}",
             actual,
             level,
