@@ -126,11 +126,15 @@ async def model_proxy(model_url: str, file: RecordingFile) -> AsyncGenerator[str
     `model_url` is the real model's URL with its path, such as `https://api.openai.com/v1`. Raises
     `UsageError` if it is not a URL.
     """
-    parts = urlsplit(model_url)
+    wrong = UsageError(f"--model-url {model_url}: expected an address such as https://host/v1")
+    try:
+        parts = urlsplit(model_url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as error:  # A port above 65535, a bracket without its other.
+        raise wrong from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"--model-url {model_url}: expected an address such as https://host/v1")
+        raise wrong
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    port = f":{parts.port}" if parts.port else ""
     origin = f"{parts.scheme}://{host}{port}"
     limits = httpx.Timeout(None, connect=_MAX_CONNECT_SECONDS)
     async with httpx.AsyncClient(timeout=limits) as client, anyio.create_task_group() as tasks:

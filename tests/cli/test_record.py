@@ -213,6 +213,8 @@ def test_a_folder_gets_a_file_for_each_recording(tmp_path: Path) -> None:
         (("--listen", "tcp://x", "--", "cat"), "--listen takes ws://127.0.0.1:PORT"),
         (("--record-model", "--", "cat"), "--record-model: neither --model-url nor"),
         (("--model-url", "host/v1", "--", "cat"), "--model-url host/v1: expected an address"),
+        (("--model-url", "http://h:99999", "--", "cat"), "h:99999: expected an address"),
+        (("--model-url", "http://[h/v1", "--", "cat"), "http://[h/v1: expected an address"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

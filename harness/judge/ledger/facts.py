@@ -160,7 +160,7 @@ class Facts:
         thread = self.thread(text(result.get("id")))
         thread.is_known, thread.is_loaded = True, True
         thread.is_ephemeral = result.get("ephemeral") is True
-        thread.is_fork = request.method == "thread/fork"
+        thread.is_fork = thread.is_fork or request.method == "thread/fork"
         thread.subscribers.add(answer.connection)
         for turn in _ids(arr(result.get("turns"))):
             if turn not in thread.turns:

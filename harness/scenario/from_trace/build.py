@@ -3,6 +3,7 @@
 Invalid messages of the trace's client are marked as deliberate.
 """
 
+import re
 import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -286,7 +287,10 @@ def _mark_step(value: Any, step: Any, error: ScenarioError, notes: dict[str, Non
     for kind, method in (("start_turn", "turn/start"), ("start_thread", "thread/start")):
         body = step.get(kind)
         params: Any = obj(body).get("params")
-        named = next((name for name in obj(params) if f"{name}" in error.message), None)
+        named = next(
+            (name for name in obj(params) if re.search(rf"\b{re.escape(name)}\b", error.message)),
+            None,
+        )
         if params and (named or len(params) == 1):
             removed = named or next(iter(params))
             del params[removed]

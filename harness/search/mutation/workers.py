@@ -61,6 +61,8 @@ class WorkerProcess:
             raise WorkerLost(f"the worker gave no answer within {bound:g} s") from error
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:
             raise WorkerLost("the worker ended") from error
+        except anyio.DelimiterNotFound as error:
+            raise WorkerLost(f"the worker's answer has over {_MAX_ANSWER_BYTES} bytes") from error
         return json.loads(line)
 
 
