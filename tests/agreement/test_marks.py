@@ -1,4 +1,4 @@
-"""Marks, on which rules rest: who writes them and who reads them mean the same.
+"""Marks: their writers and their readers agree.
 
 Every value of every field comes back from a file; the scripted model fills every field of what it
 notes; and every class is written, and every field read, somewhere in the harness.

@@ -1,4 +1,4 @@
-"""`pytest --server-cmd=…` in somebody's project: their tests and the scenarios, each selectable.
+"""`pytest --server-cmd=…` in a user's project: the user's tests and the scenarios, selectable.
 
 A server that was given is played, or the run is an error that says why it is not.
 """

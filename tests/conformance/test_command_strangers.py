@@ -1,4 +1,4 @@
-"""`agent mcp` as others may write it: a correct stranger is green, and each mistake of his is told.
+"""A correct `agent mcp` with unusual choices is green, and each of its planted mistakes is found.
 
 The stranger (fixtures/programs/other_mcp.py) chose otherwise wherever the text leaves a choice; a
 habit is one mistake. Every scenario of the command is red for one of them at least.

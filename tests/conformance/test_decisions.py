@@ -1,4 +1,4 @@
-"""Every decision under every policy that asks, with each status it can end in, has a scenario.
+"""Every combination of policy, decision and final status of an approval has a scenario.
 
 Read from the reviewed transcripts of the reference server: which questions were asked under which
 policy, how the client answered, how the item ended, and that a rule judged it there. So a

@@ -1,4 +1,4 @@
-"""A scenario that is made of the trace of a run plays green where it came from.
+"""A scenario made from the trace of a run passes on the server of that run.
 
 A scenario is made of each trace of the play that tests share (`tests.suite_play`), with what the
 run was given; those are played that together have each member and each pair of steps that any of

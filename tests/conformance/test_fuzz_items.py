@@ -1,4 +1,4 @@
-"""`pytest -m fuzz`: what is found is in the terminal, the JSON report and the JUnit file alike."""
+"""`pytest -m fuzz`: findings are in the terminal, the JSON report and the JUnit file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that is interrupted reports what it judged, leaves nothing behind, and its status tells.
+"""An interrupted run reports its verdicts so far, leaves nothing behind, and has its own status.
 
 The server says in a FIFO that a scenario waits for it, so that the signal comes just then.
 """

@@ -1,4 +1,4 @@
-"""A run whose terminal is closed reports what it judged, and leaves no process behind."""
+"""A run whose terminal is closed writes its report so far, and leaves no process behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An SDK that drives a real agent: what it gives is judged, and compared with the session.
+"""An SDK that drives a real agent: its results are judged, and compared with the session.
 
 The Python SDK of this project on the reference agent is green; a driver that loses something on the
 way is told by its rule; one that does not do its part is the finding of its scenario.

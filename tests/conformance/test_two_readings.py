@@ -1,4 +1,4 @@
-"""Two servers by authors who had the text alone are GREEN, and play most of the suite.
+"""Two servers written from the specification alone are GREEN, and play most of the suite.
 
 The plain one takes the plainest reading everywhere, the odd one the most unusual that the text
 allows. Where one is red, the specification says who is right: a breach is mended in the server,

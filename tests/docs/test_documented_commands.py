@@ -1,4 +1,4 @@
-"""The commands of the documents run, and print what the documents say they print.
+"""The commands in the docs run, and their output is as the docs show it.
 
 The README and the pages of docs/ are for whoever has the wheel alone: tests/wheel runs those (`make
 wheel`), and here one of them, so that `make test` notices a command that is gone. How a page is

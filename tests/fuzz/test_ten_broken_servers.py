@@ -1,4 +1,4 @@
-"""Fuzzing finds in ten broken servers (`broken_servers`) what no scenario finds."""
+"""Fuzzing finds the bugs of ten broken servers (`broken_servers`), which no scenario finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of the SDK's README run as they stand, and print what it says, with our `agent`."""
+"""The examples of the SDK's README run unchanged with our `agent`, with the output it shows."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Readings 10 to 14 of approvals as behaviour of the rules, and what is left open around them.
+"""Readings 10 to 14 of approvals as behaviour of the rules, and related open choices.
 
 The numbers in the names are those of the readings of the specification.
 """

@@ -1,4 +1,4 @@
-"""The stored good traces: they are what the builder writes, and no rule objects to any of them."""
+"""The stored good traces equal the builder's output, and no rule objects to any of them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A witness that a rule saw within a set-up step is given again after it."""
+"""A witness of a rule during a set-up step is repeated after that step."""
 
 from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules

@@ -1,4 +1,4 @@
-"""A command that loses parts of config.toml is told at SHOULD, with each part that it lost."""
+"""A command that loses parts of config.toml is a SHOULD finding that names each lost part."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The tables of machines are what judges: another table, another verdict."""
+"""Verdicts depend on the tables of the state machines: a changed table changes them."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""A model whose commands want out of the sandbox: every policy, trusted or not, escalated or not.
+"""A model whose commands attack the sandbox: every policy, trusted or not, escalated or not.
 
 What counts is what the command saw: its network namespace, files of others, the server's variables.
 """

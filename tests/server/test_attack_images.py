@@ -1,4 +1,4 @@
-"""Images that are none, or not for the model: named by the model, and by the client.
+"""Files that are not images, or are secret, named as images by the model and by the client.
 
 What counts is what the model was sent, what the client was told and what is on disk.
 """

@@ -1,4 +1,4 @@
-"""A model whose patches want what no command may write, or read.
+"""A model whose patches target files that no command may write or read.
 
 Every attempt is a patch that would be made where nothing confines it; what counts is the disk.
 """

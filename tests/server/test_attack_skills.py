@@ -1,4 +1,4 @@
-"""Files that are no skills, or not for the model: named by the client, or put into a project.
+"""Files that are not skills, or are secret, named as skills by the client or in a project.
 
 What counts is what left the server: to the model, the client, its log and its disk.
 """

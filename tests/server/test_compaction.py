@@ -1,4 +1,4 @@
-"""Compaction, asked for and automatic: the item, the history after it, failure, interruption."""
+"""Compaction, requested and automatic: the item, the history after it, failure, interruption."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Several that write config.toml at once, one that is killed, and what the file keeps."""
+"""Concurrent writers of config.toml, a killed one, and the content of the file."""
 
 import errno
 import os

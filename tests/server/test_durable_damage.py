@@ -1,4 +1,4 @@
-"""Rollouts that were damaged: what is not in the damaged lines is still there, and goes on.
+"""Damaged rollouts: everything outside the damaged lines is kept, and the thread can continue.
 
 What is shown afterwards are the same items, but for those of the damaged lines; the model is given
 a conversation that it takes; and the next record begins on a line of its own.

@@ -1,4 +1,4 @@
-"""A home that cannot be written, whatever is asked: an error that says what to do, and no loss.
+"""A home that cannot be written: every request gets an error with advice, and nothing is lost.
 
 Each request is made on a thread that has two turns, loaded or not, while every change of a file in
 the home fails. Afterwards the disk works again, and so does the thread, with all it had.

@@ -1,4 +1,4 @@
-"""A server that is killed at any moment of its work: nothing that it has told is lost.
+"""A server killed at any moment of its work: nothing that it has reported is lost.
 
 Each play (kill_cases) is repeated, and killed after each message, after each half of a record and
 after each record (kill_player). Another server of the same home then shows the thread, and goes on

@@ -1,4 +1,4 @@
-"""Two servers of one home at a time: each sees what the other does, and neither spoils it."""
+"""Two servers of one home at a time: each sees the other's changes, and damages none."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Several clients of a server that listens: who is told what, who leaves, what is refused."""
+"""Several clients of a listening server: notifications, disconnections, rejected requests."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The reading of local images: what is one, how much, and a disk that never answers."""
+"""Reading of local images: formats, size limits, and a disk that hangs."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`agent mcp` where config.toml, the home or the output is not what it should be.
+"""`agent mcp` with an invalid config.toml, home or output.
 
 Whatever it is, there is one line that names file and place, an exit status that says whose mistake
 it is, and the file is as it was.

@@ -1,4 +1,4 @@
-"""MCP servers over streamable HTTP: tokens, redirects, answers that are none, servers that hang."""
+"""MCP servers over streamable HTTP: tokens, redirects, invalid answers, servers that hang."""
 
 from typing import Any
 

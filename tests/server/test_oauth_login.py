@@ -1,4 +1,4 @@
-"""`agent mcp login` and `logout` with a real authorization server: what is asked, printed, kept."""
+"""`agent mcp login` and `logout` with a real authorization server: requests, output, storage."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Connections of a stage know nothing of each other: ids, threads, folders, what leaves them."""
+"""Connections of a stage are isolated: ids, threads, folders, messages."""
 
 import os
 from pathlib import Path

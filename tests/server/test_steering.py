@@ -1,4 +1,4 @@
-"""turn/steer: what is accepted reaches the model and the stored turn, once; nothing else does."""
+"""turn/steer: accepted input reaches the model and the stored turn once; rejected input never."""
 
 import base64
 import json

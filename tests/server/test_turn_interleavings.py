@@ -1,4 +1,4 @@
-"""Requests about a running turn in any order and at any moment: nothing is lost, nothing is double.
+"""Requests about a running turn in any order, at any moment: nothing is lost or duplicated.
 
 What hypothesis chooses: what the model does (it speaks, calls tools, fails, breaks off, fills its
 context), and when the client adds input, interrupts, starts another turn, a compaction or a review,

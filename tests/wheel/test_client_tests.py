@@ -1,4 +1,4 @@
-"""The fixture `agent_server` in the test suite of somebody's client, with the wheel alone."""
+"""The fixture `agent_server` in the test suite of a user's client, with only the wheel."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The wheel is whole: it holds what a run needs, no tests, and works from an empty folder.
+"""The wheel is complete: it has all files of a run, no tests, and works from an empty folder.
 
 `make test` looks into it and plays a few scenarios with it; the rest of what somebody does who has
 the wheel alone is `make wheel`.

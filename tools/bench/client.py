@@ -64,10 +64,7 @@ class Client:
         return answer["result"]
 
     def answer(self, request_id: int) -> Json:
-        """Return the response to a request, dropping all messages before it.
-
-        Raises MeasurementFailed if there is none in time.
-        """
+        """Return the response to a request, dropping earlier messages. Raises MeasurementFailed."""
         mark = b'"id":%d' % request_id
         for line in self.lines():
             if mark in line:
@@ -127,10 +124,7 @@ class Client:
 def running_server(
     command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
 ) -> Generator[Client]:
-    """Run a server for the length of the block, then end it and its children.
-
-    Raises MeasurementFailed if it cannot be started.
-    """
+    """Run a server while the block runs. Raises MeasurementFailed if it cannot be started."""
     with stderr.open("ab") as sink:
         spawned = monotonic()
         try:

@@ -230,10 +230,7 @@ def _timed_turn(client: Client, thread_id: str) -> float:
 
 
 def _run_turns(client: Client, threads: Iterable[str], rounds: int) -> None:
-    """Run `rounds` turns in each thread, all threads at once.
-
-    Raises MeasurementFailed if a turn does not end as completed.
-    """
+    """Run `rounds` turns in each thread, all threads at once; each must end as completed."""
     remaining = dict.fromkeys(threads, rounds)
     for thread_id in remaining:
         client.send("turn/start", _turn(thread_id))

@@ -28,10 +28,7 @@ def all_of(folder: Path, runs: int = RUNS) -> dict[str, Cell]:
 
 
 def _run(folder: Path, home: str) -> tuple[float, float, float]:
-    """Return the seconds to the first event and to the end, and the CPU seconds.
-
-    Raises MeasurementFailed if the turn does not complete.
-    """
+    """Return the seconds to the first event and to the end, and the CPU seconds; or raise."""
     installed = Path(sys.executable).parent / "agent"
     command: list[Any] = (
         [installed] if installed.exists() else [sys.executable, "-m", "reference_server"]

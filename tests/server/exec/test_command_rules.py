@@ -1,4 +1,4 @@
-"""Rules that last: the file, what it allows, and what cannot be a rule."""
+"""Stored rules for commands: the file, allowed commands, and invalid rules."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Commands that try to get out of the sandbox, really; each does what it wants where there is none.
+"""Real commands that try to escape the sandbox; without a sandbox each of them succeeds.
 
 As root, also as an ordinary user: what a sandbox may rely on differs.
 """

@@ -1,4 +1,4 @@
-"""Servers that leave something unsaid, each in the way that its file says, and in no other."""
+"""Servers that omit messages, each only those that its docstring says."""
 
 from __future__ import annotations
 

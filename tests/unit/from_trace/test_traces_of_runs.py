@@ -1,4 +1,4 @@
-"""A trace of a run says what the run was given; a scenario of it has that, word for word."""
+"""A trace of a run has the run's scenario; a scenario made from it is the same text."""
 
 import json
 from pathlib import Path

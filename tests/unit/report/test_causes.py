@@ -1,4 +1,4 @@
-"""Findings that are alike are one cause; the server's own words are told beside it."""
+"""Similar findings have one cause; the server's own texts are shown beside it."""
 
 from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules

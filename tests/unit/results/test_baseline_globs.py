@@ -1,4 +1,4 @@
-"""Deviations about scenarios: what exists is accepted wherever it lies, all else is refused."""
+"""Deviations about scenarios: existing ones in any folder are valid, all others are errors."""
 
 from __future__ import annotations
 

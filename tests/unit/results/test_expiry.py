@@ -1,4 +1,4 @@
-"""Entries of a baseline with a last day: until then they count, and two weeks before it is told."""
+"""Baseline entries with a last day: they count until then, with a warning two weeks before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faults that a scenario writes down: what each makes of messages that pass."""
+"""Faults in scenarios: the effect of each on passing messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each way in which a step of the client's side can fail, and what a step sends."""
+"""Each way in which a client step can fail, and the messages that steps send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The id of a race: its text, and what is read from a text."""
+"""The id of a race: formatting and parsing."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The JSON Schema for editors: it is the one in docs/, and takes what the loader takes."""
+"""The JSON Schema for editors: it equals the one in docs/, and accepts what the loader accepts."""
 
 from __future__ import annotations
 

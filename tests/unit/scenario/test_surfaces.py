@@ -1,4 +1,4 @@
-"""Scenarios on other surfaces than the session: which can be played, and what they are called."""
+"""Scenarios on surfaces other than the session: playable ones, and their names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files that a scenario writes and removes: on disk, in the trace, and in what model calls hold."""
+"""Files that a scenario writes and removes: on disk, in the trace, and in model calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The YAML tables: what they hold, that they agree, and how mistakes in them are reported."""
+"""The YAML tables: their content, agreement, and errors about mistakes in them."""
 
 import hashlib
 import re

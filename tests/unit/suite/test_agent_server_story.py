@@ -1,4 +1,4 @@
-"""The story of a client under test: what fails it, and what is only a warning."""
+"""The story of a client under test: failures, and mere warnings."""
 
 from typing import Any
 

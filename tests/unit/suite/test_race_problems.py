@@ -1,4 +1,4 @@
-"""A race that no scenario of the run has is answered with what the files say, and what to add."""
+"""A race that no scenario of the run has gives an error with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A profile with what one scenario overrides: configuration, placeholders, listening."""
+"""A profile with one scenario's overrides: configuration, placeholders, listening."""
 
 from __future__ import annotations
 

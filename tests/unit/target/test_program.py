@@ -1,4 +1,4 @@
-"""A program that cannot be run says in one line why, and what to write instead."""
+"""A program that cannot be run: one line with the reason and advice."""
 
 from __future__ import annotations
 

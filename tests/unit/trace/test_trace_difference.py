@@ -1,4 +1,4 @@
-"""Two values told apart: where they first differ, both sides in sight, and never the same text."""
+"""The first difference of two values: both sides shown, and never with the same text."""
 
 from typing import Any
 
