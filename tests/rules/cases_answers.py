@@ -12,12 +12,12 @@ CALL = "item c-1 of turn turn_1"
 
 
 def said(*words: str, phase: str = "") -> list[dict[str, str]]:
-    """The texts of an answer, as a mark has them."""
+    """Return the texts of a model answer in the form of a mark."""
     return [{"text": one, "phase": phase} for one in words]
 
 
 def schema(talk: Talk, text: str | None, number: int = 1, **params: Any) -> Talk:
-    """A turn with a schema, and its last message: six messages, or four without one."""
+    """Add a turn with an output schema and a last message: six messages, four if `text` is None."""
     asks: dict[str, Any] = {"outputSchema": {"type": "object", "required": ["a"]}, **params}
     turn = f"turn_{number}"
     talk.ask_turn(text="x", **asks).reply_turn(turn).turn_started(turn)
@@ -27,7 +27,7 @@ def schema(talk: Talk, text: str | None, number: int = 1, **params: Any) -> Talk
 
 
 def ran(output: str | None, told: str, number: int = 1, talk: Talk | None = None) -> Talk:
-    """A turn with a command, of whose output the model is told: six messages."""
+    """Return a talk with a turn with a command and its output for the model: six messages."""
     turn, item = f"turn_{number}", f"c-{number}"
     talk = asked(talk, number).ends(number, tools=1)
     shows = {"command": "cat <<E\nhello\nE"}
@@ -38,14 +38,14 @@ def ran(output: str | None, told: str, number: int = 1, talk: Talk | None = None
 
 
 def two_at_once(one: str | None, other: str | None) -> Talk:
-    """Two commands that run at the same time: seqs 9 to 12."""
+    """Return a talk with two concurrent commands with these process ids: seqs 9 to 12."""
     talk = running().started(command("c-1")).started(command("c-2"))
     talk.completed(command("c-1", "completed", processId=one))
     return talk.completed(command("c-2", "completed", processId=other))
 
 
 def after_one_another(process: str) -> Talk:
-    """Two commands, one process."""
+    """Return a talk with two commands, one after the other, with the same process id."""
     talk = running().item(command("c-1", "completed", processId=process))
     return talk.item(command("c-2", "completed", processId=process))
 

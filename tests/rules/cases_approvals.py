@@ -17,7 +17,7 @@ def running(policy: str = "untrusted") -> Approvals:
 
 
 def pending() -> Approvals:
-    """A command that was asked about: its start is 9, the question 10."""
+    """Return a talk with a command awaiting approval: its start is seq 9, the request 10."""
     return running().started(command_item()).question()
 
 

@@ -12,13 +12,13 @@ BACK = "request thread/unarchive id 4"
 
 
 def archives(talk: Talk, result: Any = None, *, told: bool = True, thread: str = THREAD) -> Talk:
-    """thread/archive, its answer, and what is told of it."""
+    """Add thread/archive, its result and, if `told`, thread/archived."""
     talk.asks("thread/archive", threadId=thread).answers({} if result is None else result)
     return talk.tells("thread/archived", threadId=thread) if told else talk
 
 
 def unarchives(talk: Talk, *, told: bool = True, thread: str = THREAD, given: str = "") -> Talk:
-    """thread/unarchive, its answer, and what is told of it."""
+    """Add thread/unarchive, its result and, if `told`, thread/unarchived."""
     talk.asks("thread/unarchive", threadId=thread)
     shown = thread_object(given or thread, preview="hello", status={"type": "notLoaded"})
     talk.answers({"thread": shown})
@@ -26,12 +26,12 @@ def unarchives(talk: Talk, *, told: bool = True, thread: str = THREAD, given: st
 
 
 def used() -> Talk:
-    """A thread with a turn: seqs 0 to 14."""
+    """Return a talk with a thread with a turn: seqs 0 to 14."""
     return opened().plain_turn()
 
 
 def put_away() -> Talk:
-    """The same in the archive: seqs 0 to 17."""
+    """Return a talk with an archived thread with a turn: seqs 0 to 17."""
     return archives(used())
 
 

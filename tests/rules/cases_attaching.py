@@ -10,10 +10,10 @@ FIRST = user_message(f"{TURN}-user", "hello")
 
 
 def cut_in(*shown: str, own: bool = False) -> Past:
-    """A turn with one whole message (9 to 11) and half of another (12, 13); then it is resumed.
+    """Return a talk with a thread that is resumed after one and a half messages of a turn.
 
-    By another client, or its own; the answer (15) shows the first message of the user and these
-    texts of the agent.
+    The messages are seqs 9 to 11 and 12 to 13. Another client, or its own, resumes the thread; the
+    result (seq 15) shows the user's message and these texts of the agent.
     """
     talk = Past().start_thread().start_turn().message("m-1", "One.")
     talk.started(agent_message("m-2", "")).delta("m-2", "Tw")
@@ -24,7 +24,7 @@ def cut_in(*shown: str, own: bool = False) -> Past:
 
 
 def goes_on(talk: Past, *connections: str, final: str = "Two.") -> Past:
-    """The other half of the second message and the end of the turn, told to these (16 to 18)."""
+    """Add the rest of the second message and the turn's end, on these connections (16 to 18)."""
     for connection in connections:
         talk.on(connection).delta("m-2", "o.").completed(agent_message("m-2", final)).end_turn()
     return talk

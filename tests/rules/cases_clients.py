@@ -12,19 +12,19 @@ QUESTION = "request item/commandExecution/requestApproval id 0"
 
 
 def told_both() -> Two:
-    """Two clients of a thread are told of a turn but its end: seqs 0 to 14."""
+    """Return a talk with two clients of a thread, both notified of a started turn: seqs 0 to 14."""
     return Two().opened().begun()
 
 
 def ended_as(talk: Two, **statuses: str) -> Two:
-    """The end of the turn, for each client with a status of its own."""
+    """Add turn/completed on each connection, with the status given for it."""
     for connection, status in statuses.items():
         talk.on(connection).turn_completed(status=status)
     return talk
 
 
 def said(**texts: str) -> Two:
-    """A message that begins for both, and is completed for each with a text of its own."""
+    """Return a talk with a message that is completed with another text on each connection."""
     talk = told_both().both(begins(agent_message("m", "")))
     for connection, words in texts.items():
         talk.on(connection).completed(agent_message("m", words))
@@ -32,7 +32,7 @@ def said(**texts: str) -> Two:
 
 
 def decided(decision: str, status: str) -> Two:
-    """Both are asked, the second one answers, both are told what became of the command."""
+    """Return a talk in which both clients get an approval request and the second one decides."""
     talk = Two().opened("untrusted").begun()
     asked_both(talk).on("c2").decides(decision)
     for connection in ("c2", "c1"):
@@ -41,21 +41,21 @@ def decided(decision: str, status: str) -> Two:
 
 
 def resolved_for_one() -> Two:
-    """Both are asked, the second one answers and is told alone that this is resolved."""
+    """Return a talk in which both get an approval request, but only the second its resolution."""
     talk = Two().opened("untrusted").begun()
     asked_both(talk).on("c2").decides("accept").resolved()
     return talk.both(completes(command_item(status="completed"))).ended()
 
 
 def asked_alone() -> Two:
-    """The first client alone is asked, and it answers; the second one opened the thread too."""
+    """Return a talk in which only the first of two subscribers gets the approval request."""
     talk = Two().opened("untrusted").begun().both(begins(command_item()))
     talk.question().resolved()
     return talk.both(completes(command_item(status="declined"))).ended()
 
 
 def told_one(*items: str) -> Two:
-    """The first client is told of a turn of its own, the second one of these items of it only."""
+    """Return a talk with a turn of the first client; the second gets only these items of it."""
     talk = Two().opened().ask_turn().reply_turn().status("active").turn_started()
     talk.item(agent_message("m", "Yes.")).end_turn()
     for item in items:
@@ -64,7 +64,7 @@ def told_one(*items: str) -> Two:
 
 
 def left(*, told: bool, goes_on: bool = True) -> Two:
-    """The second client leaves; in the next turn it may be told of an item all the same."""
+    """Return a talk in which the second client unsubscribes, and gets the next item if `told`."""
     talk = Two().opened().on("c2").leaves().on("c1")
     if goes_on:
         talk.ask_turn().reply_turn().status("active").turn_started()
@@ -75,7 +75,7 @@ def left(*, told: bool, goes_on: bool = True) -> Two:
 
 
 def alone() -> Talk:
-    """One client."""
+    """Return a talk with one client and a turn."""
     return opened().plain_turn()
 
 

@@ -11,31 +11,32 @@ ASKED, AGAIN = (f"request thread/compact/start id {number}" for number in (3, 4)
 
 
 def used() -> Talk:
-    """A thread with a turn: seqs 0 to 14."""
+    """Return a talk with a thread with a turn: seqs 0 to 14."""
     return opened().plain_turn()
 
 
 def asked(talk: Talk | None = None, result: Any = None) -> Talk:
-    """The request and its answer."""
+    """Add thread/compact/start and its result, by default to `used()`."""
     talk = used() if talk is None else talk
     talk.asks("thread/compact/start", threadId=THREAD)
     return talk.answers({} if result is None else result)
 
 
 def compacted(talk: Talk, number: int = 2, status: str = "completed") -> Talk:
-    """The turn of a compaction."""
+    """Add the turn of a compaction with its item."""
     turn = f"turn_{number}"
     talk.turn_started(turn).status("active").item({**ITEM, "id": f"cut_{number}"}, turn)
     return talk.end_turn(turn, status=status)
 
 
 def bare(talk: Talk, status: str = "completed") -> Talk:
-    """The same without its item."""
+    """Add the turn of a compaction without its item."""
     return talk.turn_started("turn_2").status("active").end_turn("turn_2", status=status)
 
 
 def unclear() -> Talk:
-    """No compaction here proves anything: no history, refused, interrupted, unsubscribed."""
+    """Return a talk with compactions that a rule cannot judge: without history, rejected,
+    interrupted, and after an unsubscription."""
     talk = opened().asks("thread/compact/start", threadId=THREAD).answers({}).plain_turn()
     talk.asks("thread/compact/start", threadId=THREAD).refuses()
     bare(asked(talk).interrupt("turn_2").answers({}), "interrupted")

@@ -9,7 +9,7 @@ ASKED = "request item/commandExecution/requestApproval id 0"
 
 
 def told() -> Talk:
-    """A notification of ours."""
+    """Return a talk with a notification of the client."""
     return Talk().sends({"method": "initialized"})
 
 

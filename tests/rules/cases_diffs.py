@@ -14,12 +14,12 @@ def running() -> Approvals:
 
 
 def changed(talk: Approvals, item: str = "patch_1", status: str = "completed") -> Approvals:
-    """A file change without a question: two messages."""
+    """Add a file change without approval: two messages."""
     return talk.item(file_item(item, status))
 
 
 def both(talk: Approvals) -> Approvals:
-    """Two file changes at the same time: four messages."""
+    """Add two concurrent file changes: four messages."""
     talk.started(file_item()).started(file_item("patch_2"))
     return talk.completed(file_item("patch_2", "completed")).completed(
         file_item(status="completed")

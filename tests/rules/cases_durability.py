@@ -23,23 +23,23 @@ AGENT = agent_message("m-1", "Hello")
 
 
 def ended(talk: Talk, *, killed: bool = False) -> Talk:
-    """The server is ended, and another one has a client: no message, two marks."""
+    """Add the server's end, and go on with a new connection: no message, two marks."""
     return talk.mark(Closed("c1")).mark(ServerEnded(killed=killed)).on("c2")
 
 
 def cut() -> Talk:
-    """A server that was ended in a turn with a message and a command: seqs 0 to 12."""
+    """Return a talk with a server that ends in a turn, after a message and in a command: 0 to 12."""
     talk = opened().start_turn().message("m-1", "Hello").started(command("k-1"))
     return ended(talk)
 
 
 def shown(*items: dict[str, Any], status: str = "interrupted", turn: str = TURN) -> dict[str, Any]:
-    """The turn, as it is stored."""
+    """Return the turn as it is stored."""
     return turn_object(turn, status, items=list(items))
 
 
 def resume(talk: Talk, *turns: dict[str, Any], status: str = "idle") -> Talk:
-    """thread/resume and its reply."""
+    """Add thread/resume and its result."""
     state: dict[str, Any] = {"type": status}
     state |= {"activeFlags": []} if status == "active" else {}
     talk.asks("thread/resume", threadId=THREAD)
@@ -48,7 +48,7 @@ def resume(talk: Talk, *turns: dict[str, Any], status: str = "idle") -> Talk:
 
 
 def go_on(talk: Talk) -> Talk:
-    """turn/start on the thread."""
+    """Add turn/start on the thread."""
     return talk.ask_turn(text="go on")
 
 

@@ -13,27 +13,27 @@ LOST = {"message": "lost", "agentErrorInfo": {"httpConnectionFailed": {"status":
 
 
 def broken(info: Any = None, details: Any = None, message: str = "it failed") -> dict[str, Any]:
-    """The error of a failed turn."""
+    """Return the error of a failed turn."""
     return {"message": message, "agentErrorInfo": info, "additionalDetails": details}
 
 
 def fails(talk: Talk, number: int, outcome: str, error: dict[str, Any], **told: Any) -> Talk:
-    """A turn whose one call ended so and that failed with this error; four messages."""
+    """Add a turn whose model call ends with `outcome` and that fails with `error`: 4 messages."""
     asked(talk, number).ends(number, outcome, **told)
     return talk.turn_completed(f"turn_{number}", status="failed", error=error)
 
 
 def unreached(talk: Talk, turn: str, error: dict[str, Any]) -> Talk:
-    """A turn that failed while the model could not be reached; four messages."""
+    """Add a turn that fails while the model is unreachable; four messages."""
     talk.mark(ModelListens(listening=False))
     talk.ask_turn(text="hello").reply_turn(turn).turn_started(turn)
-    # The address takes connections again before the client reads of the end.
+    # The model is reachable again before the client receives the end.
     talk.mark(ModelListens(listening=True))
     return talk.turn_completed(turn, status="failed", error=error)
 
 
 def judged_by_word(*infos: Any) -> Talk:
-    """Three turns: an unknown caller, a stream cut off, an overlong conversation in a status."""
+    """Return a talk with three failed turns: status 403, a stream cut off, context exceeded."""
     talk = opened()
     fails(talk, 1, "status 403", broken(infos[0]))
     fails(talk, 2, "disconnected", broken(infos[1]))
@@ -58,7 +58,7 @@ def unjudged() -> Talk:
 
 
 def broken_threads() -> Talk:
-    """Two threads said to be in systemError, after a failed turn, and after an error."""
+    """Return a talk with two threads in systemError, after a failed turn and after an error."""
     talk = opened().start_turn().turn_completed(status="failed", error=TROUBLE)
     talk.status("systemError").start_thread("thr_2").start_turn("turn_2", "thr_2")
     talk.failing(will_retry=True, turn="turn_2", thread="thr_2")
@@ -66,13 +66,13 @@ def broken_threads() -> Talk:
 
 
 def broken_for_nothing() -> Talk:
-    """Two threads said to be in systemError, after a turn that went well, and after nothing."""
+    """Return a talk with two threads in systemError, after a completed turn and after none."""
     talk = opened().start_turn().turn_completed().status("systemError")
     return talk.start_thread("thr_2").read_status("systemError", "thr_2")
 
 
 def troubled() -> Talk:
-    """systemError where something went wrong elsewhere, and of a thread of others."""
+    """Return a talk with systemError after a failed command, and of another client's thread."""
     talk = opened().start_turn().item(command("c-1", "failed")).turn_completed()
     return talk.status("systemError").status("systemError", "thr_2")
 

@@ -16,43 +16,43 @@ SECRET, OTHER = "said in no file", "thr_2"
 
 
 def sees(talk: Talk, path: str = IN_USE, content: str = "one", *, folder: bool = True) -> Talk:
-    """A look at a file that is there."""
+    """Add a mark of a file that exists."""
     size = len(content)
     return talk.mark(FileSeen(path=path, exists=True, size=size, sha256=content, folder=folder))
 
 
 def misses(talk: Talk, path: str = IN_USE, *elsewhere: str, folder: bool = True) -> Talk:
-    """A look at a file that is not there."""
+    """Add a mark of a file that does not exist."""
     seen = FileSeen(path=path, exists=False, folder=folder, elsewhere=elsewhere)
     return talk.mark(seen)
 
 
 def kept() -> Talk:
-    """A thread with a turn, read with its turns: seqs 0 to 16."""
+    """Return a talk with a thread with a turn, read with its turns: seqs 0 to 16."""
     return opened().plain_turn().read(stored_plain_turn())
 
 
 def put_away(talk: Talk | None = None) -> Talk:
-    """The same, seen and archived: seqs 0 to 19."""
+    """Archive the thread of `talk`, by default of `kept()` with its file seen: seqs 0 to 19."""
     return archives(sees(kept()) if talk is None else talk)
 
 
 def listed(talk: Talk, path: str = PUT_AWAY) -> Talk:
-    """The archive is listed: two messages."""
+    """Add thread/list of the archive: two messages."""
     shown = thread_object(path=path, preview="hello", status={"type": "notLoaded"})
     talk.asks("thread/list", archived=True)
     return talk.answers({"data": [shown], "nextCursor": None})
 
 
 def brought_back(talk: Talk, path: str = IN_USE) -> Talk:
-    """thread/unarchive, its answer, and what is told of it: three messages."""
+    """Add thread/unarchive, its result and thread/unarchived: three messages."""
     talk.asks("thread/unarchive", threadId=THREAD)
     shown = thread_object(path=path, preview="hello", status={"type": "notLoaded"})
     return talk.answers({"thread": shown}).tells("thread/unarchived", threadId=THREAD)
 
 
 def with_ephemeral() -> Talk:
-    """A stored thread whose file was seen, and an ephemeral one with a turn: seqs 0 to 31."""
+    """Return a talk with a stored thread with a seen file, and an ephemeral one: seqs 0 to 31."""
     talk = sees(kept()).asks("thread/start", ephemeral=True)
     shown = thread_object(OTHER, ephemeral=True, path=None)
     talk.answers({"thread": shown, **settings()}).tells("thread/started", thread=shown)
@@ -61,13 +61,13 @@ def with_ephemeral() -> Talk:
 
 
 def searched(talk: Talk, *found: FileMatch, **more: Any) -> Talk:
-    """A search of the home for both threads and for what was said in the ephemeral one."""
+    """Add a search of the home for both threads' ids and for the ephemeral one's text."""
     texts = (THREAD, OTHER, SECRET)
     return talk.mark(HomeSearched(texts=texts, found=found, files=9, **more))
 
 
 def found_of_the_ephemeral() -> tuple[FileMatch, ...]:
-    """A file of its own, a log of all threads, and two with its id alone."""
+    """Return matches for the ephemeral thread: its own file, a log, two files with only its id."""
     return (
         FileMatch(f"{HOME}/sessions/{OTHER}.jsonl", (OTHER,), (OTHER, SECRET)),
         FileMatch(f"{HOME}/log.txt", (), (THREAD, OTHER, SECRET)),

@@ -21,7 +21,7 @@ EMPTY = turn_object(status="completed")
 
 
 def _strange() -> Past:
-    """A thread that no message showed before is resumed, and forked."""
+    """Return a talk in which a thread unknown so far is resumed, and a thread forked."""
     talk = Past().resumes(OTHER)
     talk.forks(*stored()).announced()
     return talk
@@ -34,7 +34,7 @@ def _rollbacks_of_which_nothing_is_known() -> Past:
 
 
 def _with_a_command(item: str, status: str) -> Past:
-    """A turn with a command that was told as completed, and how it is read afterwards."""
+    """Return a talk with a turn with a completed command, and a thread/read that shows it so."""
     talk = Past().start_thread().start_turn().item(command("c-1", "completed"))
     talk.item(agent_message("m", "Hell")).end_turn()
     said = [user_message("u", "hello"), agent_message("m", "Hell"), command(item, status)]
