@@ -35,4 +35,8 @@ def test_together_the_good_traces_exercise_every_rule() -> None:
         for build in GOOD.values()
         for row in judge(load_book(), build(), all_rules().values())
     }
-    assert exercised == set(all_rules())
+    unexercised = sorted(set(all_rules()) - exercised)
+    assert not unexercised, (
+        f"extend a good trace (tests/rules/good_*.py) so that {unexercised} judge something, "
+        "then run python -m tests.rules.good_traces"
+    )

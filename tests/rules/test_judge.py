@@ -285,7 +285,8 @@ def test_every_rule_says_what_it_judges_and_is_cited_by_the_book() -> None:
     book = load_book()
     capabilities = {row.id for row in book.capabilities}
     for rule_id, monitor in all_rules().items():
-        assert len((monitor.__doc__ or "").split()) > 20, f"{rule_id} explains itself"
+        words = len((monitor.__doc__ or "").split())
+        assert words > 20, f"the docstring of {rule_id} has {words} words: explain it in 21 or more"
         assert book.requirements_of(rule_id), f"no requirement cites {rule_id}"
         for capability in monitor.needs:
             assert capability in capabilities, f"{rule_id} needs unknown {capability}"

@@ -66,7 +66,8 @@ def test_notification_with_a_member_of_the_wrong_type_fails_at_that_member(
         return
     wrong = 5 if isinstance(EVENTS[method][member], (str, bool, dict, list)) else "five"
     errors = BOOK.validate_event(method, changed(EVENTS[method], **{member: wrong}))
-    assert paths(errors) == [(member,)]
+    hint = f"is {wrong!r} of the wrong type? examples.py: {member} must not be null"
+    assert paths(errors) == [(member,)], hint
     assert not BOOK.is_valid_event(method, changed(EVENTS[method], **{member: wrong}))
 
 
