@@ -168,7 +168,7 @@ def _requirement(row: Requirement) -> Iterator[str]:
 def _rule_note(row: Requirement) -> str:
     if row.rules:
         return "rules " + ", ".join(f"`{rule}`" for rule in row.rules)
-    return "not judged yet" if row.owed else f"no rule: {row.excluded}"
+    return f"no rule: {row.excluded}"
 
 
 def _points(points: Iterable[Unspecified]) -> Iterator[str]:

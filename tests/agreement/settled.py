@@ -69,4 +69,4 @@ NOT_IN_THE_BOOK = {
     "review/start": "?item.review-begins",
     "item/tool/call": "?item.dynamic-tool-flow",
 }
-"""Methods that the text does not name, but that something in it cannot be without."""
+"""Methods that the text needs but does not define."""

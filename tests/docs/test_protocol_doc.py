@@ -126,14 +126,6 @@ def test_a_requirement_says_who_is_bound_where_it_comes_from_and_what_judges_it(
     assert "limits.page-size; line 355; stated; no rule: not observable from outside" in joined
 
 
-def test_a_requirement_whose_rule_is_to_come_is_not_judged_yet():
-    first = BOOK.requirements[0]
-    owed = replace(first, rules=(), excluded=None, owed="F")
-    other = replace(BOOK, requirements=(owed, *BOOK.requirements[1:]))
-    told = " ".join(protocol_page(other).partition(f'<a id="{first.id}">')[2].split())
-    assert told.partition("</sub>")[0].endswith("not judged yet")
-
-
 def test_the_module_writes_the_page(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(protocoldoc, "PAGE", tmp_path / "protocol.md")
     protocoldoc.main()

@@ -16,7 +16,6 @@ BASES = ("STATED", "DERIVED", "CHOSEN")
 # The level follows from the basis; STATED is SHOULD only if the specification gives a note or hint.
 LEVELS = {"STATED": ("MUST", "SHOULD"), "DERIVED": ("SHOULD", "MUST"), "CHOSEN": ("INFO",)}
 BOUND = ("server", "client", "both")
-PARTS = ("B", "C", "D", "E", "F")
 # The beginnings of the reasons why no rule can judge a requirement.
 EXCLUSIONS = ("not observable from outside: ", "under development: ")
 DIRECTIONS = ("client-to-server", "server-to-client")
@@ -43,16 +42,15 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A clause and its judges: exactly one of `rules`, `excluded` and `owed` is set.
+    """A clause and its judges: exactly one of `rules` and `excluded` is set.
 
     `drawn_from` names the clauses from which a DERIVED one follows; `lighter` says why a STATED one
-    is not a MUST; `owed` names the part of the project that is to add a rule.
+    is not a MUST.
     """
 
     clause: Clause
     rules: tuple[str, ...]
     excluded: str | None
-    owed: str | None
     drawn_from: tuple[str, ...]
     lighter: str | None = None
 
@@ -209,16 +207,15 @@ def make_requirement(place: str, row: Row) -> Requirement:
         place,
         row,
         ("id", "document", "heading", "line", "bound", "basis", "level", "statement"),
-        ("rules", "excluded", "owed", "from", "lighter"),
+        ("rules", "excluded", "from", "lighter"),
     )
     basis = _one_of(place, row, "basis", BASES)
-    owed = _one_of(place, row, "owed", PARTS) if "owed" in row else None
     excluded = _text(place, row, "excluded") if "excluded" in row else None
     if excluded is not None and not excluded.startswith(EXCLUSIONS):
         raise BookError(f"{place}: excluded: expected one of {', '.join(EXCLUSIONS)}and how so")
     rules = _names(place, row, "rules", RULE_ID) if "rules" in row else ()
-    if sum((owed is not None, excluded is not None, bool(rules))) != 1:
-        raise BookError(f"{place}: expected exactly one of rules, excluded, owed")
+    if (excluded is not None) == bool(rules):
+        raise BookError(f"{place}: expected exactly one of rules, excluded")
     drawn_from = _names(place, row, "from", ROW_ID) if "from" in row else ()
     if (basis == "DERIVED") != (len(drawn_from) >= 2):
         raise BookError(f"{place}: a DERIVED row, and no other, names two rows or more in from")
@@ -235,7 +232,7 @@ def make_requirement(place: str, row: Row) -> Requirement:
     lighter = _text(place, row, "lighter") if "lighter" in row else None
     if ((basis, clause.level) == ("STATED", "SHOULD")) != (lighter is not None):
         raise BookError(f"{place}: a STATED row that is SHOULD, and no other, says in lighter why")
-    return Requirement(clause, rules, excluded, owed, drawn_from, lighter)
+    return Requirement(clause, rules, excluded, drawn_from, lighter)
 
 
 def make_method(place: str, row: Row) -> MethodRow:

@@ -39,7 +39,7 @@ class Stability(StrEnum):
     EXPERIMENTAL = "experimental"
     UNDER_DEVELOPMENT = "under-development"
     SILENT = "silent"
-    """The document does not name the method, but needs it for one that it names."""
+    """The text does not name the method, but needs it for something that it names."""
 
 
 class MethodSpec(NamedTuple):

@@ -127,15 +127,17 @@ def test_statements_are_single_short_sentences():
 
 
 def test_every_method_and_event_of_the_text_has_one_row():
-    assert len(BOOK.methods) == 22
-    assert len(BOOK.events) == 24
+    # Own methods are silent: they change no number.
+    assert sum(row.stability != "silent" for row in BOOK.methods) == 21
+    assert sum(row.stability != "silent" for row in BOOK.events) == 24
     lines = lines_of("session-protocol")
     if lines is not None:
         table = lines[lines.index("## Events") : lines.index("## Errors")]
         named = [
             match[1] for line in table if (match := re.match(r"\| ([a-zA-Z]+[/a-zA-Z]*) \|", line))
         ]
-        assert [row.method for row in BOOK.events] == [name for name in named if name != "Method"]
+        events = [row.method for row in BOOK.events if row.stability != "silent"]
+        assert events == [name for name in named if name != "Method"]
 
 
 def test_capabilities_hold_each_method_once_and_core_holds_the_thin_path():
@@ -179,8 +181,8 @@ REQUIREMENT: dict[str, Any] = {
         ({"rules": ["Turn.completes"]}, "rules: 'Turn.completes' does not look like"),
         ({"rules": ["turncompletes"]}, "rules: 'turncompletes' does not look like"),
         ({"rules": ["a.b", "a.b"]}, "rules: a name is given twice"),
-        ({"rules": []}, "exactly one of rules, excluded, owed"),
-        ({"owed": "B"}, "exactly one of rules, excluded, owed"),
+        ({"rules": []}, "exactly one of rules, excluded"),
+        ({"owed": "B"}, "unknown key owed"),
         ({"rules": "turn.completes"}, "rules: expected a list of texts"),
         ({"excluded": "too hard"}, "excluded: expected one of not observable from outside: , "),
         ({"basis": "GUESSED"}, "basis: expected one of STATED, DERIVED, CHOSEN"),
