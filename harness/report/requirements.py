@@ -56,7 +56,9 @@ class RequirementCounts:
         }
         shown = f" ({', '.join(judged)})" if judged else ""
         others = "".join(f", {count} {words}" for words, count in unjudged.items() if count)
-        clients = f"; {self.client_only} more bind only clients" if self.client_only else ""
+        clients = (
+            f"; not counted: {self.client_only} that bind only clients" if self.client_only else ""
+        )
         return f"{self.judged_count} of {self.total} judged{shown}{others}{clients}"
 
 

@@ -98,7 +98,8 @@ def _choice_lines(report: Report, book: Book) -> Iterator[str]:
         points = [point for point in book.unspecified if point.is_about(played)]
         visible = [point for point in points if point.unseen is None]
         seen_count = sum(point.id in report.choices for point in visible)
-        yield f"open points: {seen_count} of {len(visible)} were seen (harness ledger)"
+        seen = f"the server's choice was seen at {seen_count} of {len(visible)}"
+        yield f"open points: {seen} (harness ledger)"
 
 
 def _rule_counts_line(report: Report) -> str:

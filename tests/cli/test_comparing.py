@@ -61,7 +61,7 @@ def test_the_ledger_shows_our_choice_and_the_servers(old: Path) -> None:
     assert "ours    The reference server refuses it" in said.out
     assert "server  refused: -32600 (1)" in said.out
     assert "harness show /turns/one.jsonl --message 4" in said.out
-    assert said.out.splitlines()[-1] == "1 of 1 open points were seen"
+    assert said.out.splitlines()[-1] == "the server's choice was seen at 1 of 1 open points"
 
 
 def test_a_report_of_before_the_ledger_says_what_to_do(tmp_path: Path) -> None:

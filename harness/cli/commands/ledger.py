@@ -90,10 +90,10 @@ def text_lines(run: Run, rows: Sequence[PointRow]) -> Iterator[str]:
 
 
 def seen_summary(rows: Sequence[PointRow]) -> str:
-    """Return for example "115 of 147 open points were seen"."""
+    """Return for example "the server's choice was seen at 115 of 147 open points"."""
     visible = [row for row in rows if row.point.unseen is None]
     seen_count = sum(bool(row.results) for row in visible)
-    return f"{seen_count} of {len(visible)} open points were seen"
+    return f"the server's choice was seen at {seen_count} of {len(visible)} open points"
 
 
 def _show_command(run: Run, result: ChoiceResult) -> str:
