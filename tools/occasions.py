@@ -20,8 +20,9 @@ PAGE = Path("harness/search/mutation/occasions.yaml")
 # Scenarios kept for each fault.
 MAX_SCENARIOS = 3
 HEAD = """\
-# Where each fault has a place on the reference server, the quickest scenario first. A mutation run
-# looks there first. Written by `python -m tools.occasions` from a run of `make mutate`.
+# The occasions of each fault: scenarios in which it can act on the reference server, the quickest
+# first. A mutation run looks there first. Written by `python -m tools.occasions` from a run of
+# `make mutate`.
 """
 
 

@@ -70,7 +70,7 @@ class Monitor:
 
     Each connection of a trace has its own monitors and view, since order is known only within a
     connection, and each subscribed connection gets its own copy of every notification. With `once`
-    only the first violation of each subject in the whole trace is kept.
+    a rule has at most one finding per subject in the whole trace.
 
     `book` is the judge's book, `conversation` the view of the trace so far, `owed` the ledger of
     open obligations. View and ledger belong to the rule's surface, by default the session.

@@ -258,7 +258,7 @@ _GRANTED = {
     "subscription": "thread/unsubscribe",
     "thread-name": "thread/name/set",
 }
-"""Capabilities that are absent if this method is answered by an error when it must be granted."""
+"""Capabilities that are absent if this method is refused though a correct server must accept it."""
 _SHOWN: dict[str, Probe] = {
     "command-approval": _sends_message(COMMAND_APPROVAL),
     "file-change-approval": _sends_message(FILE_CHANGE_APPROVAL),

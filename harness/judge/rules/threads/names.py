@@ -19,7 +19,7 @@ from harness.protocol.values import obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import came_before
 
-SET: Final = "thread/name/set"
+SET_NAME: Final = "thread/name/set"
 # Characters of a name that are certainly kept.
 LONG: Final = 60
 # Requests whose answers contain thread objects.
@@ -38,7 +38,7 @@ class NameReply(Monitor):
     The specification does not forbid extra members: they are recorded as INFO.
     """
 
-    @on_answer(SET)
+    @on_answer(SET_NAME)
     def on_set_answer(self, frame: Frame) -> Outcomes:
         if is_failure(frame):
             return None
@@ -65,7 +65,7 @@ class NameTold(AnnouncedRequests):
     notification = "thread/name/updated"
 
     def is_due(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
-        accepted = exchanges.accepted_before(request, answer, SET)
+        accepted = exchanges.accepted_before(request, answer, SET_NAME)
         if accepted is None or not _plain(_name_in(request)):
             return False
         if accepted:
@@ -73,7 +73,7 @@ class NameTold(AnnouncedRequests):
         thread_id = thread_of_request(request)
         return exchanges.was_opened(thread_id, "thread/start", before=request)
 
-    @on_answer(SET)
+    @on_answer(SET_NAME)
     def on_set_answer(self, frame: Frame) -> Outcomes:
         return self.add_accepted(frame)
 
@@ -104,7 +104,7 @@ class NameShown(Monitor):
         if request is None or frame.kind is not Kind.RESPONSE:
             return
         # This runs for each answer that shows a thread: most traces set no name.
-        if not any(message.method == SET for message in self.trace.frames):
+        if not any(message.method == SET_NAME for message in self.trace.frames):
             return
         exchanges = Exchanges(self.trace, frame)
         for field in thread_members(frame):
@@ -136,7 +136,7 @@ def _shown_before(exchanges: Exchanges, request: Frame, last: Frame, thread_id: 
 
 def _last_set(exchanges: Exchanges, thread_id: str, request: Frame, answer: Frame) -> Frame | None:
     """Return the last accepted request that named a thread; None for none or an uncertain order."""
-    accepted = exchanges.accepted_before(request, answer, SET, thread_id=thread_id)
+    accepted = exchanges.accepted_before(request, answer, SET_NAME, thread_id=thread_id)
     return accepted[-1] if accepted else None
 
 
