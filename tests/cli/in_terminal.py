@@ -26,10 +26,7 @@ class Terminal:
         self.raw = ""
 
     def until(self, words: str) -> str:
-        """Wait until the words were printed in this order; return the output since the last call.
-
-        Fails if the command ends or takes too long.
-        """
+        """Wait until the words were printed, in this order; return the output up to there."""
         end = time.monotonic() + BOUND
         pattern = re.compile(r"[\s\S]*?".join(map(re.escape, words.split())))
         while (found := pattern.search(self._new)) is None:

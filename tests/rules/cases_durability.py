@@ -28,7 +28,7 @@ def ended(talk: Talk, *, killed: bool = False) -> Talk:
 
 
 def cut() -> Talk:
-    """Return a talk with a server that ends in a turn, after a message and in a command: 0 to 12."""
+    """Return a talk with a server that ends in a turn, after a message and in a command."""
     talk = opened().start_turn().message("m-1", "Hello").started(command("k-1"))
     return ended(talk)
 
