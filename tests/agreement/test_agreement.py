@@ -11,11 +11,13 @@ from harness.protocol.spec.rows import MethodRow
 from harness.protocol.wire.error import AgentErrorInfo
 from harness.protocol.wire.methods import BY_METHOD, METHODS, Direction, MethodSpec
 
+SETTLED = "tests/agreement/settled.py"
+
 
 def test_the_two_say_something_else_only_where_a_reason_is_given():
     found = stated_differences()
-    assert found - set(EXPLAINED) == set()
-    assert set(EXPLAINED) - found == set()
+    assert found - set(EXPLAINED) == set(), f"mend book or wire, or give the reason in {SETTLED}"
+    assert set(EXPLAINED) - found == set(), f"no longer differ: delete from {SETTLED}"
 
 
 @pytest.mark.slow
@@ -43,11 +45,11 @@ def test_every_method_of_the_wire_has_its_row_on_the_same_side(spec: MethodSpec)
         assert event is None
     elif spec.direction is Direction.SERVER_NOTIFICATION:
         assert method is None
-        assert event is not None
+        assert event is not None, f"needs a row of events, or of NOT_IN_THE_BOOK in {SETTLED}"
         assert event.stability == spec.stability
     else:
         assert event is None
-        assert method is not None
+        assert method is not None, f"needs a row of methods, or of NOT_IN_THE_BOOK in {SETTLED}"
         assert method.stability == spec.stability
         from_client = spec.direction is Direction.CLIENT_REQUEST
         assert method.direction == ("client-to-server" if from_client else "server-to-client")

@@ -25,8 +25,9 @@ Write a function in `tables/<area>.py` and say what turns red::
   `received` edit messages. So a bug that finds nothing to change fails its test.
 - Prefer a bug that gives a wrong result to one that hangs, which costs a whole timeout.
 
-- Bugs about features that the reference server lacks are in `fixtures/servers/keeper.py`: `bug(…,
-  server="keeper")`, and `swap("keeper:Keeper.thread_fork", …)`.
+- Some bugs about stored threads and several clients are planted in another server,
+  `fixtures/servers/keeper.py`: `bug(…, server="keeper")`, and
+  `swap("keeper:Keeper.thread_fork", …)`.
 
 Try one by hand: `python tests/conformance/bugs/serve.py NAME app-server`.
 

@@ -18,8 +18,8 @@ Server = Literal["reference", "keeper"]
 class Bug:
     """A planted bug. `reds` maps the id of a scenario to the finding that shows the bug.
 
-    `server` is the server to plant it in: `reference`, or `keeper` (fixtures/servers) for features
-    that the reference server lacks.
+    `server` is the server to plant it in: `reference`, or `keeper` (fixtures/servers), a small one
+    with stored threads and several clients.
     """
 
     name: str
