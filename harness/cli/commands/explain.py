@@ -82,8 +82,6 @@ def _requirement_lines(requirement: Requirement) -> Iterator[str]:
         yield from wrap(f"no MUST, since: {requirement.lighter}")
     if requirement.excluded:
         yield from wrap(f"no rule judges it: {requirement.excluded}")
-    if requirement.owed:
-        yield "no rule judges it yet"
     rules = every_rule()
     for name in requirement.rules:
         yield f"judged by: {name} ({rules[name].level}): {rules[name].title}"

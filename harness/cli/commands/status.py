@@ -205,14 +205,12 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
         f"faults of clients: {len(of_clients)}; no target is judged by them"
     )
     judged = [requirement for requirement in book.requirements if requirement.rules]
-    owed = Counter(requirement.owed for requirement in book.requirements if requirement.owed)
     excluded = sum(1 for requirement in book.requirements if requirement.excluded)
     clients = sum(map(binds_clients_only, book.requirements))
-    parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
     yield (
         f"requirements in the book: {len(book.requirements)}, of which {clients} bind clients "
         f"alone; judged by a rule {len(judged)}, "
-        f"owed {sum(owed.values())}{f' ({parts})' if parts else ''}, no rule can judge {excluded}"
+        f"no rule can judge {excluded}"
     )
     for target in targets:
         verdicts = Counter(str(scenario.verdict) for scenario in target.report.scenarios)
@@ -269,4 +267,4 @@ def _requirement_table(
 def _rules_cell(requirement: Requirement) -> str:
     if requirement.rules:
         return ", ".join(requirement.rules)
-    return f"owed: {requirement.owed}" if requirement.owed else f"none: {requirement.excluded}"
+    return f"none: {requirement.excluded}"
