@@ -39,6 +39,11 @@ def ready_for_any() -> Talk:
     return start(start(start(Talk(), "", "thr_1"), "read-only"), "read-only", "thr_2")
 
 
+def taken_before() -> Talk:
+    """The same word was taken before and is refused once, while the server is overloaded."""
+    return start(start(start(Talk(), "read-only", "thr_1"), "read-only"), "", "thr_2")
+
+
 def between(word: str) -> Talk:
     return start(start(start(Talk(), "", "thr_1"), word), "", "thr_2")
 
@@ -47,6 +52,7 @@ LEGAL: list[Legal] = [
     Legal(TAKEN, "no room for another thread", no_room, HINT),
     Legal(TAKEN, "not ready yet", not_ready, HINT),
     Legal(TAKEN, "taken the next time", ready_for_any),
+    Legal(TAKEN, "taken before, refused once", taken_before),
 ]
 ILLEGAL: list[Illegal] = [
     Illegal(TAKEN, "read-only between two others", lambda: between("read-only")),

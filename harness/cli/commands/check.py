@@ -12,10 +12,9 @@ from harness.cli.commands import output_files
 from harness.cli.commands.check_clients import ClientCheck, check_client
 from harness.cli.commands.output_files import STANDARD_OUTPUT, check_targets, write_json
 from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, check_trace, count_words
-from harness.client.target.profile import Deviation, Profile, builtin_names, load_profile
+from harness.client.target.profile import Profile, builtin_names, load_profile
 from harness.client.target.run_folders import find_kept_file
-from harness.judge.verdict import Row
-from harness.report.results.baseline import entry_of, reason_of
+from harness.report.results.baseline import reason_elsewhere, reason_of
 from harness.trace.store import TraceFormatError
 
 STATUS_BROKEN: Final = 1
@@ -96,8 +95,8 @@ def _judge_file(
             path,
             names,
             known_names=server_names,
-            known_reason=_known_reasons(entries),
-            possible_reason=_possible_reasons(entries),
+            known_reason=lambda row, scenario: reason_of(row, scenario, entries),
+            possible_reason=lambda row: reason_elsewhere(row, entries),
             settle=settle,
             settled=settled,
         )
@@ -107,25 +106,6 @@ def _judge_file(
 
 def _say_nothing(_line: str) -> None:
     return None
-
-
-def _known_reasons(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
-    """Return a function giving the reason why `entries` accept a row, "" if they do not."""
-    return lambda row, scenario: reason_of(row, scenario, entries)
-
-
-def _possible_reasons(entries: Sequence[Deviation]) -> Callable[[Row], str]:
-    """Return a function: in which scenarios `entries` accept a row, and why; "" if in none."""
-    anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
-
-    def reason(row: Row) -> str:
-        entry = entry_of(row, "", anywhere)
-        if entry is None:
-            return ""
-        scenarios = {one.scenario for one in entries if one.reason == entry.reason}
-        return f"in {', '.join(sorted(scenarios)[:MAX_SCENARIOS_NAMED])}: {entry.reason}"
-
-    return reason
 
 
 def _with_strictness(

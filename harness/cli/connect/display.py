@@ -1,13 +1,15 @@
 """The bounded display of a conversation: a line per message, findings under their message."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.client.target.profile import Deviation
 from harness.judge.verdict import Row, Verdict
 from harness.protocol.escapes import visible, visible_lines
 from harness.protocol.spec.book import Book
 from harness.protocol.values import MISSING, obj, text
+from harness.report.results.baseline import reason_elsewhere
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Trace
 
@@ -29,15 +31,25 @@ class _Row:
 
 
 class Display:
-    """Display of a conversation by lines, with `write`; `width` returns the columns to use."""
+    """Display of a conversation by lines, with `write`; `width` returns the columns to use.
+
+    `deviations` are those of the server's profile: a finding names one that is known elsewhere.
+    """
 
     def __init__(
-        self, write: Write, book: Book, *, colour: bool, width: Callable[[], int] = lambda: 160
+        self,
+        write: Write,
+        book: Book,
+        *,
+        colour: bool,
+        width: Callable[[], int] = lambda: 160,
+        deviations: Sequence[Deviation] = (),
     ) -> None:
         self._write = write
         self._book = book
         self._colour = colour
         self._width = width
+        self._deviations = deviations
         self._row = _Row()
         self._shown = 0
         self._unshown = 0
@@ -82,6 +94,8 @@ class Display:
         """
         self.flush_row()
         lines = list(finding_lines(row, self._book, known_reason))
+        if not known_reason and (elsewhere := reason_elsewhere(row, self._deviations)):
+            lines.append(f"      perhaps   known {elsewhere}")
         if (
             not in_full
             and (known_reason or row.level == "INFO")

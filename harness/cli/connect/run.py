@@ -108,7 +108,8 @@ async def _run_piped(
     async def lines(_: LiveServer, actions: Actions) -> bool:
         return await do_lines(actions, complain)
 
-    display = Display(write, judging.book, colour=False)
+    known = judging.profile.deviations
+    display = Display(write, judging.book, colour=False, deviations=known)
     return await hold_conversation(
         options, judging, base, display, lines, patient=True, ends=_END_SIGNALS
     )

@@ -98,10 +98,8 @@ class Talk:
         self._show_frame, self._show_finding = on_frame, on_finding
         self._defaults = defaults or {}
         self._streams = streams
-        self._entries = [
-            deviation.model_copy(update={"scenario": "*"})
-            for deviation in judging.profile.deviations
-        ]
+        self._entries = judging.profile.deviations
+        self._scenario = recorder.trace.header.scenario
         self._happened = anyio.Event()
         self._connections = 0
         recorder.listeners.append(self._on_frame)
@@ -269,7 +267,9 @@ class Talk:
     def _report_findings(self) -> None:
         for row in self._judge.take_new_violations():
             known_reason = (
-                "" if row.verdict is Verdict.ERROR else reason_of(row, "connect", self._entries)
+                ""
+                if row.verdict is Verdict.ERROR
+                else reason_of(row, self._scenario, self._entries)
             )
             self.findings.append((row, known_reason))
             self._show_finding(row, known_reason)

@@ -44,7 +44,9 @@ async def at_terminal(options: ConnectOptions, judging: Judging, base: Path) -> 
         return True
 
     with patch_stdout(raw=True):
-        display = Display(_write, judging.book, colour=True, width=_width)
+        display = Display(
+            _write, judging.book, colour=True, width=_width, deviations=judging.profile.deviations
+        )
         return await hold_conversation(
             options, judging, base, display, lines, patient=False, ends=_END_SIGNALS
         )

@@ -5,6 +5,7 @@ import fnmatch
 import textwrap
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,6 +19,8 @@ from harness.scenario.race_id import RaceId
 from harness.trace.surfaces import SESSION, surface_of
 
 _OF_SCENARIO = "scenario."
+# Globs of scenarios named where a deviation is known.
+MAX_SCENARIOS_NAMED: Final = 3
 
 
 class _File(BaseModel):
@@ -79,6 +82,16 @@ def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
     """Return the reason of the first entry that matches a row, "" if none does."""
     entry = entry_of(row, scenario, entries)
     return "" if entry is None else entry.reason
+
+
+def reason_elsewhere(row: Row, entries: Sequence[Deviation]) -> str:
+    """Return in which scenarios an entry matches a row, and its reason; "" if none does."""
+    anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
+    found = entry_of(row, "", anywhere)
+    if found is None:
+        return ""
+    scenarios = sorted({entry.scenario for entry in entries if entry.reason == found.reason})
+    return f"in {', '.join(scenarios[:MAX_SCENARIOS_NAMED])}: {found.reason}"
 
 
 def entry_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> Deviation | None:

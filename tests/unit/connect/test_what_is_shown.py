@@ -3,6 +3,7 @@
 import pytest
 
 from harness.cli.connect.display import MAX_ALIKE_SHOWN, MAX_MESSAGES_SHOWN, Display
+from harness.client.target.profile import Deviation
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Direction, Frame
@@ -79,3 +80,13 @@ def test_findings_that_count_have_their_clause_and_the_rest_are_short(screen: Sc
     screen.lines.clear()
     screen.display.show_finding(row, "so it is there", in_full=True)
     assert len(screen.lines) == 6
+
+
+def test_finding_that_is_known_elsewhere_says_where() -> None:
+    lines: list[str] = []
+    entry = Deviation(rule="turn.completed-once", scenario="lasting/*", reason="a declined patch")
+    display = Display(lines.append, load_book(), colour=False, deviations=[entry])
+    for rule in ("turn.completed-once", "turn.completes"):
+        display.show_finding(Row(rule, "turn u", Verdict.FAIL, Level.MUST, (), "one", "two"))
+    perhaps = [line for line in lines if "perhaps" in line]
+    assert perhaps == ["      perhaps   known in lasting/*: a declined patch"]

@@ -2,6 +2,7 @@
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,18 +44,19 @@ class _Refusal:
 
 
 class _SandboxWordRule(Monitor):
-    """Base of rules on the thread/start requests with certain sandbox words.
+    """Base of rules that report a thread/start refused because of a sandbox in `words`.
 
     A refusal may have another cause, such as a server that is not ready or overloaded. Only if the
     same request was accepted with another sandbox, or none, before and after it, is the word
-    certainly the cause. `one_sided_level` applies if it was accepted on one side only.
+    certainly the cause. `one_sided_level` applies if it was accepted on one side only. Left open:
+    a word that was accepted before.
     """
 
     words: frozenset[str]
     one_sided_level: Level
 
     def begin(self) -> None:
-        self._accepted: set[str] = set()
+        self._accepted_words: dict[str, set[str]] = defaultdict(set)
         self._refusals: list[_Refusal] = []
 
     @on_answer("thread/start")
@@ -64,13 +66,13 @@ class _SandboxWordRule(Monitor):
             return
         params = obj(request.params)
         word, other_params = text(params.get("sandbox")), params_without(params, "sandbox")
+        accepted_words = self._accepted_words[other_params]
         if is_failure(frame):
-            if word in self.words:
-                self._refusals.append(
-                    _Refusal(request, frame, word, other_params, other_params in self._accepted)
-                )
+            if word in self.words and word not in accepted_words:
+                refusal = _Refusal(request, frame, word, other_params, bool(accepted_words))
+                self._refusals.append(refusal)
             return
-        self._accepted.add(other_params)
+        accepted_words.add(word)
         for refusal in self._refusals:
             if refusal.other_params == other_params and refusal.word != word:
                 yield self._refusal_violation(
