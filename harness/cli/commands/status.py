@@ -29,7 +29,6 @@ _BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
 _LEGEND = (
     "faults: ways to break a rule, tried on the traces of a target to see that the rule finds them",
     "killed: found by the rule; not applied: no trace of the target has what the fault changes",
-    "owed: no rule judges the requirement yet; the part of the work that it is left to is named",
     "",
 )
 
