@@ -268,9 +268,10 @@ class WorkerSession:
         self._knowledge.session_turns[name] = turns
 
     def _is_hopeless(self, run: Run) -> bool:
-        """Return whether a run shows that every plain turn fails; play the plain turn if needed.
+        """Return whether a plain turn times out; it is played after the first run that timed out.
 
-        If so, the finding blocks further scenarios. Raises `SetupFailed`.
+        If so, the finding blocks further scenarios. False if they are blocked already, or with
+        `keep_going`. Raises `SetupFailed` if no server can be started.
         """
         bench = self._thread.bench
         if bench.blocker is not None or self.config.keep_going:

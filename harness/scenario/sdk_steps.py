@@ -30,9 +30,9 @@ class SdkTurn(Strict):
 class Sdk(Strict):
     """A run of the driver: a client with the options `agent`, a thread, and its turns.
 
-    The thread has the options `thread` and is new, or the one that `resume` names. With
-    `agentPathOverride: null` the option is left out, and the scripted agent is on PATH. `process`
-    are variables of the driver's own environment.
+    `thread` has the options of the thread; it is new unless `resume` has the id of one. The option
+    `agentPathOverride` is the scripted agent by default; `null` leaves it out and puts the agent on
+    PATH. `process` has variables of the driver's own environment.
     """
 
     agent: dict[str, Any] = Field(default_factory=dict[str, Any])

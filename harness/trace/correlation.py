@@ -87,7 +87,7 @@ class Correlation:
 
     @property
     def requests(self) -> Iterable[Frame]:
-        """The requests that can be answered, of both directions; of each id the last one."""
+        """The latest request of each connection, direction and id, answered or not."""
         return self._last.values()
 
     def request_of(self, answer: Frame) -> Frame | None:

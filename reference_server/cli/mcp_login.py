@@ -66,7 +66,10 @@ def login(arguments: Sequence[str]) -> int:
 
 
 def logout(arguments: Sequence[str]) -> int:
-    """Run `agent mcp logout` and return the exit status: 1 for a name that is not known."""
+    """Run `agent mcp logout` and return the exit status.
+
+    0 if credentials were removed or the server is configured, 1 for an unknown name or a failure.
+    """
     parser = _parser("logout", "Remove the OAuth credentials of an MCP server.")
     name: str = parser.parse_args(arguments).name
 

@@ -30,10 +30,11 @@ BEHIND_FAULTS = "AGENT_BEHIND_FAULTS"
 def scenario_transport(
     path: Path, *, faults: bool = True, resumes: bool = False
 ) -> "Callable[[], ModelConnection]":
-    """Return a factory of connections to a scenario's model. Raises UsageError with one line.
+    """Return a factory of connections to a scenario's model.
 
-    With `resumes` the script continues after the model answers that the resumed thread holds.
-    Without `faults` a scenario that has faults is rejected: they act between client and server.
+    With `resumes` it skips the steps whose answers the resumed thread already contains. Raises
+    UsageError, in one line, if the scenario cannot be loaded, or has faults and `faults` is false:
+    they act between client and server.
     """
     scenario = _scenario(path)
     if scenario.faults and not faults:

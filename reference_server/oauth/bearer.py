@@ -50,7 +50,9 @@ class Bearer:
         return None if credentials is None else credentials.access_token
 
     async def other_token(self, refused: str | None) -> str | None:
-        """Return a token other than the refused one (None: no token was sent), or None.
+        """Return another token to try, renewed if needed, None if there is none.
+
+        `refused` is the token that was rejected, None if none was sent.
 
         Raises OAuthFailure if the credentials cannot be read or renewed.
         """

@@ -154,9 +154,9 @@ class HistoryRecord(WireModel):
 
 
 class SteeredRecord(WireModel):
-    """Input was added to a running turn: the item, and the same as a Responses API item.
+    """Input added to a running turn: `item` for clients, `history` as a Responses API item.
 
-    A later HistoryRecord adds it to the history; if none does, it joins at the end of the turn.
+    It joins the history at the end of the turn unless a HistoryRecord adds it before.
     """
 
     type: Literal["steered"] = "steered"

@@ -136,7 +136,10 @@ class Threads:
         )
 
     def claim(self, thread_id: str) -> None:
-        """Claim a thread for this server. Raises Refusal if another has it open, OSError."""
+        """Claim a thread for this server.
+
+        Raises Refusal if another server has it open, OSError if its lock cannot be made.
+        """
         if not self.claims.take(thread_id):
             raise invalid_request(
                 f"thread {thread_id} is open in another server of this home, and only one can "

@@ -87,8 +87,8 @@ class Subscribers:
     async def wait_for_room(self) -> None:
         """Wait until the queue of at least one subscriber has room, if there are subscribers.
 
-        So the work slows down to the fastest reader. Even with room, every WORK_AT_A_TIME other
-        tasks may run: a model that sends events faster than they are handled must not stop them.
+        So the work slows down to the fastest reader. Even with room, other tasks run after
+        WORK_AT_A_TIME seconds, so that a model that sends events fast cannot starve them.
         """
         while self.are_full:
             await self._wait_for_first_room()

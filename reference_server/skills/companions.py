@@ -1,7 +1,7 @@
 """Files beside a SKILL.md: `icon.svg`, `icon-large.svg` and `config.toml`.
 
-A bad one is reported and ignored; the skill can still be used. Source: session-protocol "Skill
-(SkillMetadata)"; the keys of config.toml are not shown.
+A bad file, or a bad value in config.toml, is reported and ignored; the rest of the skill is used.
+Source: session-protocol "Skill (SkillMetadata)", which does not list the keys of config.toml.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""The speed and memory of all rules over a delta-heavy trace.
+"""Benchmark of all rules on a delta-heavy trace.
 
-`python -m tools.bench.rules` prints them as one JSON object; a process of its own, so that its
-memory can be measured.
+`python -m tools.bench.rules` prints frames a CPU second, bytes kept a frame and broken rules as
+JSON. It runs as a process of its own, so that its memory can be measured.
 """
 
 import gc

@@ -229,7 +229,7 @@ class Talk:
     def finish(self, end: End) -> list[str]:
         """Judge the end and return the ids of the rules that passed.
 
-        Messages that come while the server is ended are neither shown nor judged.
+        Messages that come later, while the server shuts down, are neither shown nor judged.
         """
         self._has_ended = True
         self.recorder.trace.end = end

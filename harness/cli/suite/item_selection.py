@@ -38,9 +38,9 @@ def unique_items(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 def choose_items(
     items: list[pytest.Item], rules: Collection[str], tags: Collection[str]
 ) -> list[pytest.Item]:
-    """Remove and return the scenarios that cover none of the rules or have none of the tags.
+    """Remove from `items`, and return, scenarios that cover none of the rules or have no such tag.
 
-    Other items are kept. If no scenario covers the rules, the rules remove none.
+    Other items are kept. Without `tags`, or if no scenario covers the rules, they remove none.
     """
     playable = [item for item in items if isinstance(item, ScenarioItem | RaceItem)]
     covering = [item for item in playable if not set(rules).isdisjoint(item.loaded.scenario.covers)]

@@ -46,8 +46,8 @@ def with_overrides(
 ) -> Profile:
     """Return the profile with these additions; the same profile if there are none.
 
-    `config` is added to the home's `config.toml`, table by table, at the place that the profile
-    gives to each table (`lifted`); its texts may hold the `placeholders`. `env` is added to the
+    `config` is merged into the home's `config.toml`, table by table; its `placeholders` are filled,
+    and tables in the profile's `lifted` move up one level. `env` is added to the
     server's environment. With `several` clients, a server on its standard streams gets the
     profile's arguments to listen. `client_name` is the client's name in the handshake.
     """

@@ -15,7 +15,7 @@ _SANDBOXES: Final = {
 
 
 def common_settings(story: Story, *, is_recording: bool) -> dict[str, Any]:
-    """Return the settings that all threads share; those of a recording lack the model."""
+    """Return the settings that all threads share, without the model if `is_recording`."""
     rows: list[dict[str, Any]] = []
     for frame in story.frames:
         answer = story.answer_to(frame) if frame.method == "thread/start" else None

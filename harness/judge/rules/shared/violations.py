@@ -54,7 +54,7 @@ class Member:
         return f"{self.name}: missing; {holder} has {literal(there)[1:-1]}"
 
     def part(self, *steps: str | int) -> "Member":
-        """Return a member of this member."""
+        """Return the member at the path `steps` below this one; it may be missing."""
         return replace(self, path=(*self.path, *steps))
 
 

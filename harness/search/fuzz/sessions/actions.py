@@ -40,7 +40,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
 
 
 def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> PlannedTurn:
-    """Start a turn with this script on a ready thread, and return it."""
+    """Add a step that starts a turn with this script on a ready thread; return the turn."""
     plan, alias = session.plan, f"{script.nonce}{thread.alias}"
     policy = {"approvalPolicy": thread.policy}
     body = {"as": alias, "params": policy if thread.lost_settings else None}

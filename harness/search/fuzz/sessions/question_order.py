@@ -50,7 +50,7 @@ def pin_order(played: Played) -> Json:
 
 
 def _played_steps(played: Played) -> list[Json]:
-    """Return the steps before one that timed out, else all."""
+    """Return the steps before a `wait` or `answer` that timed out, else all."""
     steps: list[Json] = played.document["client"]
     unmet = played.run.unmet
     if unmet is None or unmet.kind is not FailureKind.TIMEOUT:

@@ -64,8 +64,8 @@ MAX_REFUSALS = 12
 class FoundFailure:
     """A failure: the document that shows it, its cause, a line of text, its trace.
 
-    `instead_of` is a longer or flaky case of the same defect that it replaces. `played_document` is
-    the document as it was played, without the added needs and expectations.
+    `instead_of` is the longer or flaky case of the same defect that this failure replaces.
+    `played_document` is the document as it was played, without the added needs and expectations.
     """
 
     document: Json
