@@ -104,11 +104,11 @@ def _judge_common(rule: RuleResult, run: Run, common: set[str]) -> _CommonVerdic
         broken = [proof for proof in rule.proofs if proof.row.verdict in _BROKEN]
     if not broken:
         return _CommonVerdict(Verdict.PASS, rule.level, (), scenarios)
-    # The gravest first: it is what the verdict is about.
-    broken.sort(key=lambda proof: -_LEVELS.index(proof.row.level))
-    worst = max((proof.row.verdict for proof in broken), key=GRAVITY.__getitem__)
-    level = broken[0].row.level
-    return _CommonVerdict(worst, level, tuple(broken), scenarios)
+    # The gravest first: it is what the verdict is about. One that counts comes before a known one.
+    broken.sort(key=lambda proof: (GRAVITY[proof.row.verdict], _LEVELS.index(proof.row.level)))
+    broken.reverse()
+    worst = broken[0].row
+    return _CommonVerdict(worst.verdict, worst.level, tuple(broken), scenarios)
 
 
 def _kind(first: _CommonVerdict, second: _CommonVerdict) -> Kind | None:

@@ -176,3 +176,12 @@ def test_a_capability_that_is_not_offered_any_more_fails_the_comparison() -> Non
     assert found.worse
     back = compared([lacking], [played()])
     assert (kinds(back), back.worse) == ([Kind.CAPABILITY_NEW], False)
+
+
+def test_known_finding_beside_one_that_does_not_count_changes_no_level() -> None:
+    info = played(SCENARIO, row(Verdict.FAIL, level=Level.INFO))
+    known = played("turns/other", row(Verdict.KNOWN, subject="turn other"))
+    kept = played("turns/other", row(Verdict.PASS, subject="turn other"))
+    for first, second in ((kept, known), (known, kept)):
+        found = compared([info, first], [info, second])
+        assert (found.changes, found.worse) == ([], False)
