@@ -121,6 +121,8 @@ def _late_beginning(trace: Trace) -> str:
     sent = [frame for frame in trace.frames if not frame.from_target]
     if trace.frames and not sent:
         return "no message of the client (C>S) is in it: the server is judged without its requests"
+    if trace.frames and trace.frames[0].kind in (Kind.RESPONSE, Kind.ERROR):
+        return "it begins with an answer: what was sent before its beginning is not known"
     first = [frame for frame in sent if frame.connection == sent[0].connection]
     if any(frame.method == "initialize" for frame in first) or not sent:
         return ""

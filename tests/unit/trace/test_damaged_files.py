@@ -130,10 +130,13 @@ def unknown_ids(rows: Sequence[Any], folder: Path) -> list[str]:
 
 
 def test_answers_to_requests_before_the_beginning_are_left_open(tmp_path: Path) -> None:
-    path = written(tmp_path, LATE)
-    [words] = load_any(path, nowhere).damage
-    assert words == "there is no initialize in it: what was sent before its beginning is not known"
-    assert unknown_ids(LATE, tmp_path) == ["answer id 9"]
+    unknown = "what was sent before its beginning is not known"
+    [words] = load_any(written(tmp_path, LATE[1:]), nowhere).damage
+    assert words == f"there is no initialize in it: {unknown}"
+    assert unknown_ids(LATE[1:], tmp_path) == ["answer id 9"]
+    [words] = load_any(written(tmp_path, [*LATE, *FOREIGN]), nowhere).damage[:1]
+    assert words == f"it begins with an answer: {unknown}"
+    assert unknown_ids([*LATE, *FOREIGN], tmp_path) == ["answer id 9"]
     assert unknown_ids([*FOREIGN, *LATE[3:]], tmp_path) == ["answer id 7", "answer id 9"]
 
 
