@@ -6,7 +6,7 @@ the scenarios that both played.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.judge.verdict import GRAVITY, Level, Verdict
@@ -79,10 +79,11 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
             worse.verdict is Verdict.KNOWN,
             *_comparable_places(places, first, second, (before, after)),
         )
-        yield (
-            change,
-            _by_chance((first, unsteady_scenarios(before)), (second, unsteady_scenarios(after))),
+        lasting = _kind(
+            _without_chance(first, unsteady_scenarios(before)),
+            _without_chance(second, unsteady_scenarios(after)),
         )
+        yield change, lasting is None
 
 
 def _judge_common(rule: RuleResult, run: Run, common: set[str]) -> _CommonVerdict:
@@ -102,13 +103,23 @@ def _judge_common(rule: RuleResult, run: Run, common: set[str]) -> _CommonVerdic
     if not broken and (rule.verdict is Verdict.KNOWN or set(rule.broken_in) & common):
         # A report proves a subject once: here, by a scenario that only this run played.
         broken = [proof for proof in rule.proofs if proof.row.verdict in _BROKEN]
+    return _verdict_of(broken, rule.level, scenarios)
+
+
+def _verdict_of(
+    broken: Sequence[Proof], level: Level, scenarios: tuple[str, ...]
+) -> _CommonVerdict:
+    """Return the verdict that these violations give, PASS with this level if there are none."""
     if not broken:
-        return _CommonVerdict(Verdict.PASS, rule.level, (), scenarios)
+        return _CommonVerdict(Verdict.PASS, level, (), scenarios)
     # The gravest first: it is what the verdict is about. One that counts comes before a known one.
-    broken.sort(key=lambda proof: (GRAVITY[proof.row.verdict], _LEVELS.index(proof.row.level)))
-    broken.reverse()
-    worst = broken[0].row
-    return _CommonVerdict(worst.verdict, worst.level, tuple(broken), scenarios)
+    proofs = sorted(
+        broken,
+        key=lambda proof: (GRAVITY[proof.row.verdict], _LEVELS.index(proof.row.level)),
+        reverse=True,
+    )
+    worst = proofs[0].row
+    return _CommonVerdict(worst.verdict, worst.level, tuple(proofs), scenarios)
 
 
 def _kind(first: _CommonVerdict, second: _CommonVerdict) -> Kind | None:
@@ -123,18 +134,22 @@ def _kind(first: _CommonVerdict, second: _CommonVerdict) -> Kind | None:
     return Kind.MENDED if second.weight < first.weight else None
 
 
-def _by_chance(
-    first: tuple[_CommonVerdict, set[str]], second: tuple[_CommonVerdict, set[str]]
-) -> bool:
-    """Return whether the few violations of one side are known not to occur in every run.
+def _without_chance(judged: _CommonVerdict, shaky: set[str]) -> _CommonVerdict:
+    """Return the verdict without the few violations that need not occur in every run.
 
-    Each verdict comes with the scenarios in which a repetition of its run differed.
+    Those are flaky ones, ones in `shaky` scenarios, where a repetition of the run differed, and
+    ones of level INFO, which may be a choice that the server makes anew each time. `MIN_PROOFS` of
+    them rule out chance.
     """
-    return any(
-        0 < len(broken.proofs) < MIN_PROOFS
-        and all(proof.flaky or proof.scenario in shaky for proof in broken.proofs)
-        and not other.proofs
-        for (broken, shaky), (other, _) in ((first, second), (second, first))
+    chancy = [
+        proof
+        for proof in judged.proofs
+        if proof.flaky or proof.scenario in shaky or proof.row.level is Level.INFO
+    ]
+    if not 0 < len(chancy) < MIN_PROOFS:
+        return judged
+    return _verdict_of(
+        [proof for proof in judged.proofs if proof not in chancy], judged.level, judged.scenarios
     )
 
 

@@ -54,9 +54,21 @@ def test_a_rule_that_is_not_broken_any_more_is_mended_and_does_not_fail_the_comp
     ("level", "counts"), [(Level.MUST, True), (Level.SHOULD, True), (Level.INFO, False)]
 )
 def test_info_findings_never_fail_the_comparison(level: Level, counts: bool) -> None:
-    broken = row(Verdict.FAIL, level=level)
-    found = compared([played(SCENARIO, PASS)], [played(SCENARIO, broken)])
+    names = (SCENARIO, "turns/two", "turns/three")
+    broken = [played(name, row(Verdict.FAIL, level=level, subject=name)) for name in names]
+    kept = [played(name, row(Verdict.PASS, subject=name)) for name in names]
+    found = compared(kept, broken)
     assert (kinds(found), found.worse) == ([Kind.REGRESSED], counts)
+
+
+def test_a_few_info_findings_may_be_chance() -> None:
+    info = played(SCENARIO, row(Verdict.FAIL, level=Level.INFO))
+    flaky = played("turns/two", row(Verdict.KNOWN, subject="turn two"))
+    kept = played("turns/two", row(Verdict.PASS, subject="turn two"))
+    passed = played(SCENARIO, PASS)
+    for first, second in (([info, kept], [passed, kept]), ([info, kept], [passed, flaky])):
+        found = compared(first, second, entries=(entry(flaky=True),))
+        assert (found.changes, len(found.unsteady), found.worse) == ([], 1, False)
 
 
 def test_a_graver_level_is_a_regression_though_both_are_broken() -> None:
