@@ -32,9 +32,11 @@ def resume_command(token: str) -> str:
 
 
 def annotations(report: Report, workspace: Path) -> Iterator[str]:
-    """Yield an error for each finding that counts, a warning for each other issue but hygiene.
+    """Yield errors for MUST issues, red rules, failed scenarios and races; warn of other issues.
 
-    A file is named if it lies below `workspace`, the checkout that GitHub shows.
+    Known issues are left out, and hygiene gets no warning. At most 10 of each kind are yielded; the
+    last one counts the rest if there are more. A file is named if it lies below `workspace`, the
+    checkout that GitHub shows.
     """
     yield from _limit("error", list(_error_annotations(report, workspace)))
     yield from _limit("warning", list(_warning_annotations(report, workspace)))

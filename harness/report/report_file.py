@@ -7,7 +7,8 @@ from pathlib import Path
 def write_problem(path: str, *, makes_folder: bool = False) -> str:
     """Return why a file cannot be written, in a few words; "" if it can.
 
-    With `makes_folder` the writer creates the folder, so a missing one is not a problem.
+    With `makes_folder` the writer creates the folder, so a missing one is not a problem. A pipe or
+    a device is not checked.
     """
     try:
         return _problem(Path(path).expanduser().absolute(), makes_folder)

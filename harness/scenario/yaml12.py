@@ -286,7 +286,8 @@ _MAX_NUMBER_CHARACTERS = 4000
 def plain_scalar(text: str) -> Any:
     """Return the value of an unquoted scalar by the YAML 1.2 core schema.
 
-    Hexadecimal, octal and non-finite numbers, and those of more than 4,000 digits, are texts.
+    Hexadecimal and octal numbers, `.inf` and `.nan` are texts. An integer of more than 4,000 digits
+    is an infinite float, since Python does not convert it.
     """
     if text in _SPECIAL_SCALARS:
         return _SPECIAL_SCALARS[text]

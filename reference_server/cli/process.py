@@ -59,7 +59,7 @@ def begin_log() -> None:
 
 
 def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return an error message with the keys and passwords of `environment` redacted."""
+    """Return an error message with PROVIDER_API_KEY and passwords in addresses redacted."""
     from reference_server.model.secrets import Secrets
 
     return Secrets.of_config(Config(environment=dict(environment))).redact(text)

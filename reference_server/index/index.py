@@ -87,7 +87,7 @@ class ThreadIndex:
     def page(self, query: Query, after: Position | None, now: float) -> Listing:
         """Return a page, the first for None; `now` is in seconds since 1970.
 
-        Raises GivenUp after `give_up`, OSError.
+        Raises GivenUp after `give_up`, OSError, sqlite3.Error.
         """
         with self._lock:
             return self._with_recovery(partial(self._page, query, after, now))
@@ -118,7 +118,7 @@ class ThreadIndex:
             self._close_database()
 
     def check_if_due(self) -> None:
-        """Compare all files with their rows if `is_check_due`. Raises GivenUp, OSError."""
+        """Compare all files with their rows if due. Raises GivenUp, OSError, sqlite3.Error."""
         with self._lock:
             if self.is_check_due:
                 self._with_recovery(self._check_every_file)

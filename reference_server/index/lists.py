@@ -67,7 +67,8 @@ class ThreadLists:
     ) -> "tuple[list[ListedThread], str | None]":
         """Return a page and the cursor of the next, None after the last one.
 
-        The first call may read all rollouts of the home. Raises BadCursor, GivenUp, OSError.
+        The first call may read all rollouts of the home. Raises BadCursor, GivenUp, OSError,
+        sqlite3.Error.
         """
         from reference_server.index.cursor import decode_cursor, encode_cursor
 

@@ -29,9 +29,9 @@ class ModelError(Exception):
     """A failed model call. `retry_after`: seconds after which the provider allows a retry.
 
     `rejects`: the kind of content that the provider will reject in later calls too, None for
-    another cause. `is_cut`: the details are the beginning of a longer text. They have their full
-    length until `for_clients`, since a secret that is cut in two could not be found. `limit`: their
-    characters after that.
+    another cause. `is_cut`: the details are only the beginning of a longer text. `for_clients`
+    redacts them before it shortens them to `limit` characters, since a secret that is cut in two
+    could not be found.
     """
 
     message: str

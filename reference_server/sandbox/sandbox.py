@@ -328,8 +328,8 @@ def _check_cwd(plan: Plan, cwd: str) -> None:
 def _make_visible(plan: Plan, workspace: str) -> None:
     """Make the client's workspace visible if it is in a hidden place of sockets.
 
-    Raises Refused if programs outside listen in it. Never call it with a folder that the model
-    chose, which could be the hidden place itself.
+    The place itself stays hidden. Raises Refused if programs outside listen in the workspace. Never
+    call it with a folder that the model chose: it could open any folder in the place.
     """
     places = list(places_of_sockets())
     if plan.hides(workspace) in places and workspace not in places and os.path.isdir(workspace):

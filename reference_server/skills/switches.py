@@ -71,7 +71,7 @@ class Switches:
     def set(self, path: str, *, enabled: bool) -> None:
         """Write the entry that disables a skill, or remove it.
 
-        Raises SkillError if there is no skill at the path (nor, when enabling, an entry),
+        Raises SkillError if there is no usable skill at the path (nor, when enabling, an entry),
         Unwritable, OSError. Blocks.
         """
         change_config(self._file, partial(self._change, path, enabled=enabled))

@@ -51,7 +51,7 @@ def first_of_a_kept_output(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def whole_output() -> Selector:
-    """Select the first output delta of a command, once the command has ended."""
+    """Select the first of several output deltas of a command that ended with aggregatedOutput."""
     return delta("commandExecution", method=OUTPUT).where(
         first_of_a_kept_output, "of several, whose output is kept"
     )

@@ -467,5 +467,5 @@ def _failure(end: ModelEnd) -> dict[str, Any]:
 
 
 def _is_same_text(noted: str, item_text: str) -> bool:
-    """Return whether a call's text equals an item's; long recorded texts may be cut."""
+    """Return whether a call's text equals an item's but for outer blanks; long ones may be cut."""
     return noted.strip() == item_text.strip() or (len(noted) > 1000 and item_text.startswith(noted))

@@ -93,7 +93,7 @@ class Connections(Protocol):
         ...
 
     async def set_model_listening(self, *, listening: bool) -> None:
-        """Make the model's address accept or refuse connections."""
+        """Make the model's address accept or refuse. Raises `StepFailed` if it is not ours."""
         ...
 
 

@@ -84,7 +84,7 @@ async def _wait_for_turn(context: StepContext, body: Wait) -> Frame:
 
 
 async def _wait_until_idle(context: StepContext, body: Wait) -> None:
-    """Wait for the end of all turns on a thread, also of those that no step started.
+    """Wait for the end of all turns of a thread so far, also of those that no step started.
 
     If the thread's last reported status is active, wait for another status too.
     """

@@ -102,7 +102,11 @@ class ShellTool:
         self._patches = patches
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
-        """Carry out a call and return its exit code and output. Raises CallError, OSError."""
+        """Run a command, or apply the patch that it holds, and return the text for the model.
+
+        For a command that is its exit code and output, or why it was not run. Raises CallError,
+        OSError.
+        """
         shell_call = ShellCall.read(call, context.settings.cwd)
         if patch := heredoc_patch(shell_call.command):
             text, folder = patch

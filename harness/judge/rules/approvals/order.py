@@ -243,10 +243,10 @@ class ApprovalOrder(ApprovalMonitor):
     def _withdrawal_violation(
         self, walk: Walk, resolved: Frame, end: Frame, item: ItemView | None = None
     ) -> Violation:
-        """Stop tracking a request that was resolved without an answer, and return its violation.
+        """Stop tracking a request that was resolved before its answer, and return its violation.
 
-        The level depends on the end of its item. If another request was resolved before, this
-        notification may repeat that one.
+        The level is MUST only if its item was completed, no other request for the item was approved,
+        and the notification cannot be a second one for an earlier request.
         """
         self._walks.remove(walk)
         other_questions = (
