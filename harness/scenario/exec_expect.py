@@ -65,7 +65,7 @@ class ExecReading:
         self._results = results
 
     def check_end(self, alias: str, statuses: Sequence[str], place: Path) -> Problem | None:
-        """Return the problem if a turn ended with none of `statuses`, else None."""
+        """Return the problem if a turn did not end, or with none of `statuses`; else None."""
         result = self._results.get(alias)
         if result is not None and result.status in statuses:
             return None

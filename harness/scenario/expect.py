@@ -46,7 +46,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item in its final form, its message, and the path to it in the message."""
+    """An item in its last form, its message, and the path to it in the message."""
 
     members: dict[str, Any]
     frame: Frame
@@ -62,11 +62,11 @@ class Reading(Protocol):
     """The turns and items of a run, on whichever surface."""
 
     def check_end(self, alias: str, statuses: Sequence[str], place: JsonPath) -> Problem | None:
-        """Return the problem if a turn ended with none of `statuses`, else None."""
+        """Return the problem if a turn did not end, or with none of `statuses`; else None."""
         ...
 
     def items(self) -> list[Item]:
-        """Return the final form of each item, in order."""
+        """Return the last form of each item, in order."""
         ...
 
     def translate_patterns(self, patterns: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
@@ -164,14 +164,14 @@ class SessionReading:
         self._conversation = conversation
 
     def check_end(self, alias: str, statuses: Sequence[str], place: JsonPath) -> Problem | None:
-        """Return the problem if a turn ended with none of `statuses`, else None."""
+        """Return the problem if a turn did not end, or with none of `statuses`; else None."""
         turn = self._turn(alias)
         if turn is None or turn.status not in statuses:
             return _end_problem(alias, statuses, turn, place)
         return None
 
     def items(self) -> list[Item]:
-        """Return the final form of each item of the scenario's turns, in order."""
+        """Return the last form of each item of the scenario's turns, in the order of starts."""
         items: list[tuple[int, Item]] = []
         for alias in self._cast.turns:
             turn = self._turn(alias)
@@ -183,7 +183,7 @@ class SessionReading:
         return [item for _, item in sorted(items, key=lambda entry: entry[0])]
 
     def translate_patterns(self, patterns: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
-        """Return the patterns unchanged: scenarios use the session's words."""
+        """Return the patterns with their indexes, unchanged: scenarios use the session's words."""
         return list(enumerate(patterns))
 
     def check_diff(self, alias: str, expected: DiffText, place: JsonPath) -> list[Problem]:

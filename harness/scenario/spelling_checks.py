@@ -328,7 +328,10 @@ class SpellingChecker:
     def _relevant_mistakes(
         self, mistakes: Iterable[Mistake], value: Any, *, is_sent: bool
     ) -> list[Mistake]:
-        """Drop mistakes about references, and about extensions that are not sent as values."""
+        """Return the mistakes that matter, with advice on those about sent extensions.
+
+        Mistakes about references, and about extensions that are not sent as values, are dropped.
+        """
         reference_places = [place for place, _ in references(value)]
         remaining: list[Mistake] = []
         for mistake in mistakes:

@@ -16,8 +16,8 @@ _MAX_LINKS = 40
 def follow(path: str) -> tuple[str, list[str]]:
     """Follow an absolute path as the kernel does; return its target and the links on the way.
 
-    Each link is returned by its real path. For a path with too many links the target is one of
-    them.
+    Each link is returned by its real path. After _MAX_LINKS no link is followed, so the target is
+    or contains one then.
     """
     rest = path.split("/")[::-1]
     position = "/"
@@ -44,7 +44,7 @@ def follow(path: str) -> tuple[str, list[str]]:
 
 
 class KnownRoots:
-    """Targets of roots when they were first used, and the folders that commands may write."""
+    """Targets of roots when they were last accepted, and the folders that commands may write."""
 
     def __init__(self) -> None:
         self._targets: dict[str, str] = {}

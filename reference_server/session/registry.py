@@ -101,7 +101,7 @@ class Threads:
         return await self._start(settings, source, tools, ephemeral=bool(params.ephemeral))
 
     async def start_beside(self, thread: LoadedThread) -> LoadedThread:
-        """Make a new thread with the settings of another, without its turns. Raises OSError."""
+        """Make a thread with another's settings and client tools, without turns. Raises OSError."""
         return await self._start(
             thread.settings, thread.source, thread.client_tools, ephemeral=thread.ephemeral
         )

@@ -116,7 +116,10 @@ class _Copy:
         self._size = 0
 
     def copy_folder(self, source: str, target: Path, depth: int) -> None:
-        """Copy a folder and its content. Raises SkillError for links and beyond limits, OSError."""
+        """Copy a folder and its content.
+
+        Raises SkillError for links, special files, and beyond the limits; OSError.
+        """
         if depth < 0:
             raise SkillError(f"has folders more than {DEPTH} deep: {source}")
         target.mkdir(0o700)

@@ -82,7 +82,7 @@ async def hold_conversation(
     """Execute `lines` on a server until they end or a signal of `ends` comes.
 
     Return the exit status. With `patient` requests are awaited. Raises `UsageError` if the server
-    cannot be started or reached.
+    cannot be started or reached, or its model cannot listen.
     """
     status = stopped = 0
     problem: UsageError | None = None

@@ -93,7 +93,7 @@ def run(
     """Hold the conversation and return the exit status.
 
     `complain` gets the mistakes in piped lines. Raises `UsageError` if the server cannot be started
-    or reached.
+    or reached, or its model cannot listen.
     """
     if os.isatty(0) and os.isatty(1):
         from harness.cli.connect.terminal import at_terminal

@@ -37,7 +37,10 @@ def _width() -> int:
 
 
 async def at_terminal(options: ConnectOptions, judging: Judging, base: Path) -> int:
-    """Hold the conversation at a prompt; return the exit status. `UsageError` without a server."""
+    """Hold the conversation at a prompt; return the exit status.
+
+    Raises `UsageError` if the server cannot be started or reached, or its model cannot listen.
+    """
 
     async def lines(serves: LiveServer, actions: Actions) -> bool:
         await Prompt(serves, actions, base).loop()

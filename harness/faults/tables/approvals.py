@@ -79,7 +79,10 @@ def is_second_resolved(site: FaultSite, frame: Frame) -> bool:
 
 
 def items_before(site: FaultSite, frame: Frame) -> list[str]:
-    """Return the ids of items of earlier turns that the turn of an approval request lacks."""
+    """Return the ids of items of other turns that the turn of an approval request lacks.
+
+    [] if none of the other turns has ended.
+    """
     own_turn = approval_at(site, frame).turn
     earlier = [turn for turn in site.conversation.turns.values() if turn is not own_turn]
     if not any(turn.completions for turn in earlier):
@@ -135,7 +138,7 @@ def copy_session_approval(key: str) -> Operator:
 
 
 def skip_second_question(site: FaultSite, trace: Trace) -> Trace:
-    """Drop the second approval of a command that was accepted once."""
+    """Drop the second approval of a command that was answered with `accept` twice."""
     accepted: dict[object, Approval] = {}
     for approval in site.approvals:
         command = dig(approval.question.params, "command")

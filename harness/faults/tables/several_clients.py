@@ -77,9 +77,10 @@ def replace_for_one(method: str, *path: str, new: Any, old: Any) -> StoredOnly:
 
 
 def completions_decided_as(trace: Trace, decision: str, status: str) -> list[Frame]:
-    """Return each item/completed, with this status, of an item that all clients decided alike.
+    """Return each item/completed, with this status, of the first item that clients decided alike.
 
-    Raises `NotApplied` if there is none.
+    Several approvals of it were requested, and each answer that came has this decision. Raises
+    `NotApplied` if there is none.
     """
     questions = [
         f

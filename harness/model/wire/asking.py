@@ -33,7 +33,7 @@ def call_contents(body: Mapping[str, Any]) -> CallContents:
 
 
 def images(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a short digest of each image in the messages and outputs of the input."""
+    """Return a short digest of each image in the input, of at most the last MAX_IMAGES."""
     urls = [
         text(part.get("image_url"))
         for entry in map(obj, arr(body.get("input")))

@@ -51,7 +51,7 @@ class CommandBench:
         self._hygiene = hygiene
 
     async def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `SetupFailed` if the program cannot be started or used."""
+        """Play one scenario. Raises `SetupFailed` if the program cannot be started."""
         if self.blocker is not None:
             raise SetupFailed(self.blocker, Trace(self._header(loaded)))
         began = time.monotonic()

@@ -51,7 +51,10 @@ class ProcessError(AgentError):
 
 
 class ProtocolError(AgentError):
-    """The agent wrote a line that is not an event; `line` is the beginning of that line."""
+    """The agent wrote a line that is not an event, or is too long.
+
+    `line` is the beginning of that line, "" for one that is too long.
+    """
 
     def __init__(self, message: str, line: str) -> None:
         super().__init__(message)

@@ -228,7 +228,10 @@ class Results(CallObserver):
     """Results and errors of a call, depending on the events that the agent wrote."""
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
-        """Yield the type of the thread id and, unless the call was aborted, its result or error."""
+        """Yield the type of the thread id, and choices shown by the result or error.
+
+        Of a call aborted beforehand, yield only the type; of one aborted while it runs, nothing.
+        """
         thread_id = obj(end.json).get("threadId")
         situation = "named by the agent" if self._has_thread(call) else "not named yet"
         # An aborted call may or may not have read the event with the id.
@@ -279,7 +282,10 @@ class Aborts(CallObserver):
     """Effects of an aborted call."""
 
     def on_call_ended(self, call: Call, end: Frame) -> Iterator[Choice]:
-        """Yield the end of an aborted call; if aborted before, also whether the agent started."""
+        """Yield the end of a call aborted beforehand, with whether the agent was started.
+
+        Of calls aborted while they run, yield only the end of a streamed one.
+        """
         method = text(obj(call.request.json).get("call"))
         if _abort_time(call) == "before":
             started = "the agent is started" if call.starts else "nothing is started"

@@ -46,8 +46,8 @@ class KnownId(Monitor):
     The id keeps its type: 1 and "1" differ ("Message forms" rule 1). Left open: errors with a null
     id (the only way to answer a line whose id cannot be read); and, once the harness has sent
     something malformed on purpose, errors with any id, results with an id that occurred in it, and
-    results with any id if it was bytes that make a message only together. In a trace that begins
-    late, also an id that is not a number above the first one seen: its request may be missing.
+    results with any id if it had no readable id, such as part of a message. If a trace begins late,
+    also an id that is not an integer above that of the first request: its request may be missing.
     """
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""Rules on the history in thread/resume and thread/fork: it equals the live messages."""
+"""Rules on the history in thread/read, thread/resume and thread/fork: it equals the live one."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

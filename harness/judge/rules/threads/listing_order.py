@@ -94,9 +94,9 @@ class Order(ListMonitor):
 
 
 def _pair(times: Sequence[_Time], *, rising: bool) -> tuple[_Time, _Time] | None:
-    """Return the first two times, in list order, between which the list rises (or falls).
+    """Return the first time to which the list rises (or falls), after the lowest (highest) before.
 
-    They are a second or more apart. None if there are no such two.
+    The two are a second or more apart. None if the list never rises (falls) by a second.
     """
     sign = 1 if rising else -1
     furthest: _Time | None = None
