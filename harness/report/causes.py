@@ -69,7 +69,10 @@ class ServerErrors:
                 self._by_turn[turn].append(error)
 
     def messages_for(self, row: Row) -> list[str]:
-        """Return error messages of a row's frames, answers and turns, but not those it quotes."""
+        """Return the error messages of a row's frames, answers and turns.
+
+        Without those that the row quotes, and at most _MAX_MESSAGES_SHOWN.
+        """
         errors: list[str] = []
         for seq in row.frames:
             if not 0 <= seq < len(self._frames):

@@ -85,7 +85,10 @@ def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
 
 
 def reason_elsewhere(row: Row, entries: Sequence[Deviation]) -> str:
-    """Return in which scenarios an entry matches a row, and its reason; "" if none does."""
+    """Return the reason of the first entry that matches a row in any scenario; "" if none does.
+
+    Before it are at most MAX_SCENARIOS_NAMED scenarios of the entries with this reason.
+    """
     anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
     found = entry_of(row, "", anywhere)
     if found is None:
