@@ -55,7 +55,10 @@ def _config_lock(file: Path, patience: float | None) -> Generator[None]:
 
 
 def _try_change(file: Path, edit: Callable[[str], str]) -> bool:
-    """Make the change; return False if the file has changed meanwhile. Raises Unwritable."""
+    """Make the change; return False if the file has changed meanwhile. Raises Unwritable, OSError.
+
+    Any error of `edit` is passed on.
+    """
     try:
         before = os.stat(file)
         text = read_text(file, keep_mark=True)

@@ -300,7 +300,7 @@ class ActiveTurn:
         """Return whether an answer without calls ends the turn.
 
         False for the first one that does not fit the outputSchema, after asking the model to
-        correct it, and if input waits. Raises ModelError if a second one does not fit.
+        correct it, and if input waits. Raises ModelError if a second one does not fit, OSError.
         """
         schema = self._input.output_schema
         if schema is None:

@@ -143,7 +143,8 @@ class ThreadIndex:
     def _with_recovery(self, task: Callable[[Database], T]) -> T:
         """Return the task's result with the database, or after a failure with a rebuilt one.
 
-        A second failure rebuilds it in memory. Raises GivenUp, OSError, sqlite3.Error.
+        A second failure, or a first one that is not damage, rebuilds it in memory. Raises GivenUp,
+        OSError, sqlite3.Error.
         """
         try:
             return task(self._open_database())
@@ -160,7 +161,7 @@ class ThreadIndex:
         return task(self._build())
 
     def _open_database(self) -> Database:
-        """Return the database in use, checked or newly built. Raises OSError, sqlite3.Error."""
+        """Return the database, checked or newly built. Raises GivenUp, OSError, sqlite3.Error."""
         database = self._database
         if database is not None and not database.is_current(self._folder):
             self._close_database()

@@ -118,7 +118,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
     async def _send_authorized(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request with the login's token, if any; retry once after 401 with another token.
 
-        Raises OAuthFailure.
+        Raises OAuthFailure, TransportError.
         """
         if self._bearer is None or not self._is_same_server(request.url):
             return await super().handle_async_request(request)

@@ -93,8 +93,8 @@ def check_client(
     """Judge the clients of a stored trace, on all connections.
 
     The parameters are those of `check_trace`. Messages that a scenario made wrong on purpose break
-    no duty; in a third-party recording nothing is excused. Raises `TraceFormatError` for a surface
-    other than the session: its clients are not judged.
+    no duty; in a third-party recording nothing is excused. Raises `TraceFormatError` for an invalid
+    trace, and for a surface other than the session: its clients are not judged.
     """
     book, duties = load_book(), tuple(client_rules().values())
     trace = load_any(

@@ -138,7 +138,8 @@ async def clients_at(
 ) -> AsyncGenerator[str]:
     """Accept clients at an address, call `client` for each, and yield the address and real port.
 
-    Raises `OSError` if the address cannot be listened on.
+    Raises `OSError` if the address cannot be listened on, `UsageError` if the path of a socket is
+    another file or in use.
     """
 
     async def socket_client(socket: ServerConnection) -> None:

@@ -229,7 +229,8 @@ def check_trace(
     returns why a violation in a scenario ("" in a recording) is known, "" if it is not;
     `possible_reason`, why one of its rule is known elsewhere. `settle` and `settled` are those
     of `decide_treatment`. Without `rules`, all rules of the surface judge it. Raises
-    `TraceFormatError` if there are none, since "nothing found" would read as "nothing wrong".
+    `TraceFormatError` for an invalid trace, and if there are no rules, since "nothing found" would
+    read as "nothing wrong".
     """
     book = load_book()
     trace = load_any(

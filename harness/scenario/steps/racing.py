@@ -51,7 +51,10 @@ def turn_params(context: StepContext, body: StartTurn) -> dict[str, Any]:
 
 @plays(ReachStep)
 async def reach(context: StepContext, step: ReachStep) -> None:
-    """Wait for all events of a position. Raises `StepFailed` if the turn ends first."""
+    """Wait for all events of a position.
+
+    Raises `StepFailed` if the turn ends first, `TargetGone` if the connection does.
+    """
     position: Position = step.reach.position
     thread_id = context.thread(step.reach.thread)
     reached, connection_ended = False, False

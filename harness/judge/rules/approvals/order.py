@@ -245,8 +245,8 @@ class ApprovalOrder(ApprovalMonitor):
     ) -> Violation:
         """Stop tracking a request that was resolved before its answer, and return its violation.
 
-        The level is MUST only if its item was completed, no other request for the item was approved,
-        and the notification cannot be a second one for an earlier request.
+        The level is MUST only if its item was completed, no other request for that item was
+        approved, and the notification cannot be a second one for an earlier request.
         """
         self._walks.remove(walk)
         other_questions = (
