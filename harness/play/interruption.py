@@ -25,8 +25,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import psutil
 
-from harness.client.target.process import kill_processes_of
-from harness.client.target.process_tree import NO_ANSWER
+from harness.client.target.process_tree import NO_ANSWER, kill_processes_of
 from harness.console import exit_quietly
 
 T = TypeVar("T")

@@ -266,15 +266,6 @@ async def start(
     )
 
 
-def kill_processes_of(owner: str) -> int:
-    """Kill every process that a run left behind when it died; return their number."""
-    processes = marked_processes(f"{owner}:")
-    for process in processes.values():
-        with contextlib.suppress(*NO_ANSWER):
-            process.kill()
-    return len(processes)
-
-
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
     """Return the server's environment: ours without secrets and proxies, and the profile's.
 

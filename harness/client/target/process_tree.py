@@ -123,6 +123,15 @@ def marked_processes(mark: str) -> dict[int, psutil.Process]:
     return processes
 
 
+def kill_processes_of(owner: str) -> int:
+    """Kill every process that a run left behind when it died; return their number."""
+    processes = marked_processes(f"{owner}:")
+    for process in processes.values():
+        with contextlib.suppress(*NO_ANSWER):
+            process.kill()
+    return len(processes)
+
+
 def _process_ids() -> list[int]:
     """Return the ids of all processes; none if there is no /proc."""
     with contextlib.suppress(*NO_ANSWER, IndexError):  # psutil indexes an empty list.

@@ -18,8 +18,7 @@ from typing import Any, cast
 import psutil
 import tomlkit
 
-from harness.client.target.process import kill_processes_of
-from harness.client.target.process_tree import NO_ANSWER, is_running
+from harness.client.target.process_tree import NO_ANSWER, is_running, kill_processes_of
 from harness.client.target.profile import Profile, fill
 from harness.errors import UsageError
 from harness.protocol.escapes import is_utf8, visible

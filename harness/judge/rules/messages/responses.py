@@ -71,7 +71,8 @@ class KnownId(Monitor):
             return [Witness(request_subject(request), (request, frame))]
         if frame.kind is Kind.ERROR and (frame.id is None or self._raw_sent):
             return None
-        if self.trace.begins_late and not self._is_after_the_first(frame):
+        is_first = frame.connection == self.trace.frames[0].connection
+        if self.trace.begins_late and is_first and not self._is_after_the_first(frame):
             return None
         if MISSING in self._raw_ids or any(_echoes(frame.id, raw) for raw in self._raw_ids):
             return None
