@@ -118,11 +118,14 @@ class ThreadLists:
         self._write_time = min(max(WRITE_TIME, WRITE_SHARE * duration), MAX_WRITE_SECONDS)
 
     async def _check(self) -> None:
+        import sqlite3
+
         try:
             await to_thread.run_sync(
                 self._index.check_if_due, abandon_on_cancel=True, limiter=self._limiter
             )
-        except (OSError, GivenUp) as error:
+        except (OSError, GivenUp, sqlite3.Error) as error:
+            # In a task of the server's: an error would end the server.
             _log.warning("threads were not compared with their files: %s", error)
 
     async def close(self) -> None:

@@ -1,5 +1,6 @@
 """Notes about threads, written while another thread makes the index for the first time."""
 
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,3 +50,24 @@ async def test_notes_that_are_dropped_while_the_index_is_made_are_no_error(
             threads, cursor = await lists.page(Query(), None)
             await lists.close()
             assert ([one.summary.id for one in threads], cursor) == ([thread.id], None)
+
+
+async def test_check_that_fails_costs_neither_the_list_nor_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = StoredHome(tmp_path)
+    thread = stored.add(1, preview="Question 1")
+
+    def fails(_: ThreadIndex) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(ThreadIndex, "is_check_due", True)
+    monkeypatch.setattr(ThreadIndex, "check_if_due", fails)
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks:
+            lists = ThreadLists(tasks, Home(tmp_path), lambda: stored.now)
+            for _ in range(2):
+                threads, _cursor = await lists.page(Query(), None)
+                assert [one.summary.id for one in threads] == [thread.id]
+            await lists.close()
+    assert "threads were not compared with their files: unable to open" in caplog.text

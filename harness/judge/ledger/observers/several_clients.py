@@ -38,7 +38,7 @@ class Hearing(Observer):
     def on_thread_unsubscribe_answer(self, frame: Frame) -> None:
         """Note that the connection has left the thread."""
         request = self.scene.request_of(frame)
-        if request is not None:
+        if request is not None and frame.kind is Kind.RESPONSE:
             self._opened_by.pop((frame.connection, text(obj(request.params).get("threadId"))), None)
 
     @on_kind(Kind.NOTIFICATION)
