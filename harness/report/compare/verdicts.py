@@ -79,9 +79,10 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
             worse.verdict is Verdict.KNOWN,
             *_comparable_places(places, first, second, (before, after)),
         )
+        is_same = bool(after.report.server) and before.report.server == after.report.server
         lasting = _kind(
-            _without_chance(first, unsteady_scenarios(before)),
-            _without_chance(second, unsteady_scenarios(after)),
+            _without_chance(first, unsteady_scenarios(before), is_same_server=is_same),
+            _without_chance(second, unsteady_scenarios(after), is_same_server=is_same),
         )
         yield change, lasting is None
 
@@ -134,17 +135,21 @@ def _kind(first: _CommonVerdict, second: _CommonVerdict) -> Kind | None:
     return Kind.MENDED if second.weight < first.weight else None
 
 
-def _without_chance(judged: _CommonVerdict, shaky: set[str]) -> _CommonVerdict:
+def _without_chance(
+    judged: _CommonVerdict, shaky: set[str], *, is_same_server: bool
+) -> _CommonVerdict:
     """Return the verdict without the few violations that need not occur in every run.
 
-    Those are flaky ones, ones in `shaky` scenarios, where a repetition of the run differed, and
-    ones of level INFO, which may be a choice that the server makes anew each time. `MIN_PROOFS` of
-    them rule out chance.
+    Those are flaky ones, ones in `shaky` scenarios, where a repetition of the run differed, and, if
+    both runs were on one release of one server, ones of level INFO: a choice that it makes anew
+    each time. `MIN_PROOFS` of them rule out chance.
     """
     chancy = [
         proof
         for proof in judged.proofs
-        if proof.flaky or proof.scenario in shaky or proof.row.level is Level.INFO
+        if proof.flaky
+        or proof.scenario in shaky
+        or (is_same_server and proof.row.level is Level.INFO)
     ]
     if not 0 < len(chancy) < MIN_PROOFS:
         return judged
