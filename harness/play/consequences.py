@@ -14,7 +14,7 @@ MAX_REFUSED_LISTED: Final = 5
 
 
 def problem_lines(problems: Sequence[str], *, after_duty: bool) -> Iterator[str]:
-    """Yield the problems; only the first, and the number of the others, after a broken duty."""
+    """Yield the problems; after a broken duty the first few, and the number of the others."""
     limit = MAX_CONSEQUENCES if after_duty else len(problems)
     yield from problems[:limit]
     if len(problems) > limit:

@@ -96,7 +96,10 @@ class Database:
 
     @classmethod
     def open(cls, folder: Path) -> "Database":
-        """Open the database in use. Raises NoIndex if there is no valid one, sqlite3.Error."""
+        """Open the database in use.
+
+        Raises NoIndex if there is no valid one, sqlite3.Error if it cannot be read.
+        """
         pointer = folder / _POINTER
         state = _pointer_state(pointer)
         name = _read_pointer(pointer)

@@ -113,6 +113,27 @@ def test_notification_that_the_client_opted_out_of_is_not_missing() -> None:
     assert "thread.started-announced" not in said.out
 
 
+def test_notification_that_comes_although_the_client_opted_out_is_judged(tmp_path: Path) -> None:
+    lines = (REAL / "handshake.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    place = next(number for number, row in enumerate(rows) if "thread" in answer(row))
+    message = started(rows[place]["msg"]["result"]["thread"])
+    rows.insert(place + 1, {**rows[place], "msg": message})
+    path = tmp_path / "opted.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    said = call("harness", "check", str(path), "--settled")
+    assert not re.search(r"opted out of .*thread/started", said.out)
+    assert "thread.started-announced" in said.out, "of the other thread none came"
+
+
+def answer(row: dict[str, Any]) -> dict[str, Any]:
+    return row["msg"].get("result") or {}
+
+
+def started(thread: dict[str, Any]) -> dict[str, Any]:
+    return {"method": "thread/started", "params": {"thread": thread}}
+
+
 def test_known_deviations_of_a_profile_are_marked_with_their_reason() -> None:
     path = str(REAL / "cmd_accept.jsonl")
     said = call("harness", "check", path, "--target", "codex-0.107")

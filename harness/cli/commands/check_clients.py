@@ -8,7 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, count_words
+from harness.cli.commands.stored_traces import (
+    SETTLE_SECONDS,
+    TraceCheck,
+    count_words,
+    load_stored,
+)
 from harness.judge.judge import feed_trace
 from harness.judge.missing_messages import Treatment
 from harness.judge.rules.discovery import client_rules
@@ -17,9 +22,7 @@ from harness.play.client_duties.unanswered_requests import decide_for_client
 from harness.play.client_duties.verdicts import DutyVerdict, duty_verdicts
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import TARGET as RECORDING
-from harness.trace.foreign import load_any
 from harness.trace.store import TraceFormatError
-from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Trace
 
@@ -97,14 +100,7 @@ def check_client(
     trace, and for a surface other than the session: its clients are not judged.
     """
     book, duties = load_book(), tuple(client_rules().values())
-    trace = load_any(
-        path,
-        book.paths_of,
-        names=names,
-        candidates=known_names,
-        classify_of=classify_of,
-        sender_of=book.sender_of,
-    )
+    trace = load_stored(path, names, known_names=known_names)
     if trace.header.surface != SESSION:
         surface = trace.header.surface
         raise TraceFormatError(f"{path}: no duty judges a client on the surface {surface!r}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from harness.cli.commands.stored_traces import load_stored
 from harness.client.target.profile import ExecProgram, builtin_names, load_profile
 from harness.client.target.run_folders import find_kept_file
 from harness.errors import UsageError
@@ -20,10 +21,8 @@ from harness.scenario.from_trace.story import Story
 from harness.scenario.from_trace.titles import title_of
 from harness.scenario.identity import SUFFIX
 from harness.scenario.race_id import RaceId
-from harness.trace.foreign import load_any
 from harness.trace.marks import Leaving
 from harness.trace.store import TraceFormatError
-from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import EXEC, SESSION
 from harness.trace.trace import Trace
 
@@ -88,17 +87,10 @@ def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
 
 def read_trace(path: Path) -> ReadTrace:
     """Return the trace in a file, up to any damage; `UsageError` if its first line is bad."""
-    book = load_book()
     server_names = [load_profile(name).names for name in builtin_names()]
 
     def load_part(file: Path) -> Trace:
-        return load_any(
-            file,
-            book.paths_of,
-            candidates=server_names,
-            classify_of=classify_of,
-            sender_of=book.sender_of,
-        )
+        return load_stored(file, known_names=server_names)
 
     try:
         trace = load_part(path)

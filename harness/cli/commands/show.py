@@ -9,24 +9,21 @@ from typing import Any, Final
 import typer
 
 from harness.cli.commands.profile_hint import profile_hint
-from harness.cli.commands.stored_traces import check_trace, row_json
+from harness.cli.commands.stored_traces import check_trace, load_stored, row_json
 from harness.cli.commands.trace_filter import TraceFilter
 from harness.cli.commands.trace_gaps import Gap, events_of, find_gaps
 from harness.client.target.profile import Profile, builtin_names, load_profile
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.escapes import visible
-from harness.protocol.spec.loading import load_book
 from harness.protocol.values import MISSING, read_path
 from harness.report.results.baseline import reason_of
 from harness.report.wire_lines import CONTEXT_FRAMES, MAX_MESSAGE_CHARACTERS
 from harness.trace.correlation import Correlation
 from harness.trace.excerpt import Spot
-from harness.trace.foreign import load_any
 from harness.trace.frame import Direction, Frame, Kind, Origin
 from harness.trace.mark_rows import to_row
 from harness.trace.store import TraceFormatError
-from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Mark, Trace
 
 # Characters shown of a requested message.
@@ -275,11 +272,6 @@ def _message_at(trace: Trace, line: int, path: Path) -> int:
     raise UsageError(f"{path}:{line}: there is no message in this line{hint}")
 
 
-def _load(path: Path) -> Trace:
-    book = load_book()
-    return load_any(path, book.paths_of, classify_of=classify_of, sender_of=book.sender_of)
-
-
 def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]:
     """Return a trace and the findings of `harness check`, the suspected ones among them.
 
@@ -294,7 +286,7 @@ def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]
             known_reason=lambda row, scenario: reason_of(row, scenario, deviations),
         )
     except TraceFormatError:
-        return _load(path), []
+        return load_stored(path), []
     found = [row for row in check.rows if row.verdict is not Verdict.PASS]
     suspected = [
         replace(row, actual=f"{row.actual} (only suspected: {check.decision.reason})")
@@ -305,7 +297,7 @@ def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]
 
 def sent_bytes(path: Path) -> bytes:
     """Return the bytes that the harness sent: each message as a line, a program's input as is."""
-    trace = _load(path)
+    trace = load_stored(path)
     sent_frames = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
     return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent_frames)
 

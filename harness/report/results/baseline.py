@@ -89,12 +89,12 @@ def reason_elsewhere(row: Row, entries: Sequence[Deviation]) -> str:
 
     Before it are at most MAX_SCENARIOS_NAMED scenarios of the entries with this reason.
     """
-    anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
-    found = entry_of(row, "", anywhere)
-    if found is None:
+    matching = [entry for entry in entries if entry.rule == row.rule and entry.pinned in _text(row)]
+    if not matching:
         return ""
-    scenarios = sorted({entry.scenario for entry in entries if entry.reason == found.reason})
-    return f"in {', '.join(scenarios[:MAX_SCENARIOS_NAMED])}: {found.reason}"
+    reason = matching[0].reason
+    scenarios = sorted({entry.scenario for entry in matching if entry.reason == reason})
+    return f"in {', '.join(scenarios[:MAX_SCENARIOS_NAMED])}: {reason}"
 
 
 def entry_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> Deviation | None:
