@@ -162,16 +162,16 @@ def _expectations(
         expected["items"] = [item for _, item in sorted(items, key=lambda entry: entry[0])]
     if turns:
         expected["turns"] = turns
-    interrupted_retries = _count_interrupted_retries(story)
+    interrupted_calls = _count_calls_before_interrupt(story)
     if is_beside:
         # A server may refuse the second of two turns, or answer both at once.
         expected["model_calls"] = [*range(max(calls, script) + 1)]
-    elif calls < script or paused_steers or interrupted_retries:
+    elif calls < script or paused_steers or interrupted_calls:
         # The rest of the script may stay unused.
         min_calls = (
             calls - paused_steers if calls - paused_steers > _count_retries(story) else calls
         )
-        min_calls = min(min_calls, calls - interrupted_retries)
+        min_calls = min(min_calls, calls - interrupted_calls)
         expected["model_calls"] = [*range(min_calls, max(calls, script) + 1)]
     if conversion.result_files:
         expected["workspace"] = dict(conversion.result_files)
@@ -182,21 +182,21 @@ def _count_retries(story: Story) -> int:
     return sum(len(turn.retries) for turn in story.turns.values())
 
 
-def _count_interrupted_retries(story: Story) -> int:
-    """Count the interrupted turns whose last retry called the model and made no item.
+def _count_calls_before_interrupt(story: Story) -> int:
+    """Count the model calls of interrupted turns that no retry and no item followed.
 
-    Another server may see the interrupt before that call.
+    Another server may see the interrupt before such a call.
     """
+    calls = [mark.after for mark in story.trace.marks_of(ModelCall) if mark.body.is_scripted]
+    ends = [turn.ends for turn in story.turns.values() if turn.ends is not None]
     count = 0
     for turn in story.turns.values():
-        if turn.status != "interrupted" or not turn.retries or turn.ends is None:
+        if turn.status != "interrupted" or turn.ends is None:
             continue
-        retry = turn.retries[-1]
-        if not any(retry < product.begins for product in turn.products):
-            count += any(
-                mark.body.is_scripted and retry <= mark.after < turn.ends
-                for mark in story.trace.marks_of(ModelCall)
-            )
+        # A call can precede the answer to turn/start, so `turn.begins` is too late a bound.
+        seen = [ended for ended in ends if ended < turn.begins]
+        seen += [*turn.retries, *(product.begins for product in turn.products)]
+        count += sum(max(seen, default=0) <= call < turn.ends for call in calls)
     return count
 
 

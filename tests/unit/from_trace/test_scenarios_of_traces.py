@@ -136,6 +136,20 @@ def test_no_word_of_the_model_is_waited_for_after_an_interrupt(tmp_path: Path) -
     assert not any("gate" in step for step in waits)
 
 
+@pytest.mark.parametrize("has_message", [False, True])
+def test_interrupt_may_come_before_a_model_call_that_nothing_followed(
+    has_message: bool, tmp_path: Path
+) -> None:
+    talk = Talk().start_thread().start_turn()
+    talk.calls("hello")
+    if has_message:
+        talk.message("item_1", "It was called.")
+    talk.asks("turn/interrupt", threadId=THREAD, turnId=TURN).answers({})
+    save(talk.end_turn(status="interrupted").trace(), tmp_path / "interrupted.jsonl")
+    expected = plain(tmp_path / "interrupted.jsonl")["expect"]
+    assert expected.get("model_calls") == (None if has_message else [0, 1])
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_steer_before_a_retry_may_be_heard_by_it_or_by_a_later_call(
     late: bool, tmp_path: Path
