@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from reference_server.envelope import encode_error
 from reference_server.outbox import OVERLOADED
 from reference_server.transport.addresses import TcpAddress
-from reference_server.transport.base import PeerGone, Transport
+from reference_server.transport.base import Edge, PeerGone, Transport
 from reference_server.transport.descriptors import Descriptors
 from reference_server.transport.handshake import HANDSHAKE_TIME, Admission, admit
 from reference_server.transport.listener import Listener
@@ -51,8 +51,9 @@ class Host(Protocol):
 class Reception:
     """Accept loop of one listener, and the life of its connections."""
 
-    def __init__(self, server: Host, listener: Listener, admission: Admission) -> None:
+    def __init__(self, server: Host, listener: Listener, admission: Admission, edge: Edge) -> None:
         self._server = server
+        self._edge = edge
         self._listener = listener
         self._admission = admission
         self._count = 0
@@ -92,13 +93,13 @@ class Reception:
         if self._is_websocket:
             transport = await self._admit(stream, overload)
             if transport is not None:
-                too_slow = await self._server.host(transport, transport.path)
+                too_slow = await self._server.host(self._edge(transport), transport.path)
                 await transport.close(*self._farewell(too_slow=too_slow))
         elif overload is not None:
             with anyio.move_on_after(HANDSHAKE_TIME), contextlib.suppress(PeerGone):
                 await StdioTransport(stream).send([encode_error(None, OVERLOADED, overload)])
         else:
-            await self._server.host(StdioTransport(stream), "")
+            await self._server.host(self._edge(StdioTransport(stream)), "")
 
     def _overload_error(self) -> str | None:
         if self._count <= CONNECTIONS:

@@ -21,6 +21,7 @@ commands:
 options:
   -c, --config KEY=VALUE               a setting, as after the command
   --enable FEATURE, --disable FEATURE  the same for features.FEATURE
+  --dialect NAME                       speak as a release of Codex: codex-0.107, codex-0.169
   --version     print the version
   --help        print this text
 
@@ -38,10 +39,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _without_working_directory()
     try:
+        if _has_dialect(words):
+            words = _take_over_dialect(words)
         return _run(words)
+    except DialectProblem as problem:
+        sys.stderr.write(f"agent: {problem}\n")
+        return 2
     finally:
         # Without this, a last garbage collection would cost a tenth of the start-up time.
         gc.freeze()
+
+
+class DialectProblem(Exception):
+    """The dialect that the command line or AGENT_DIALECT names is unknown."""
+
+
+def _has_dialect(words: Sequence[str]) -> bool:
+    """Return whether a dialect is dialect_of, without the imports that it needs."""
+    return (
+        bool(os.environ.get("AGENT_DIALECT"))
+        or os.path.basename(sys.argv[0]) == "codex"
+        or any(word.startswith("--dialect") for word in words)
+    )
+
+
+def _take_over_dialect(words: Sequence[str]) -> list[str]:
+    """Choose the dialect, and return the other words. Raises DialectProblem."""
+    from reference_server.dialect import choice
+
+    name, rest = choice.without_option(words)
+    name = name or choice.name_in(sys.argv[0], os.environ)
+    try:
+        if name:
+            choice.take_over(name, os.environ)
+    except choice.DialectError as error:
+        raise DialectProblem(str(error)) from None
+    return rest
 
 
 def _run(words: list[str], settings: Sequence[str] = ()) -> int:
@@ -60,9 +93,7 @@ def _run(words: list[str], settings: Sequence[str] = ()) -> int:
                 from reference_server.cli import mcp
             return mcp.run(rest, settings)
         case ["--version", *_]:
-            from reference_server import VERSION
-
-            return _print(f"agent {VERSION}\n")
+            return _print(f"{_version_line()}\n")
         case ["--help" | "-h", *_]:
             return _print(USAGE)
         case []:
@@ -84,6 +115,18 @@ def _run_after_options(words: list[str]) -> int:
         sys.stderr.write(f"agent: {error}; see agent --help\n")
         return 2
     return _run(rest, settings)
+
+
+def _version_line() -> str:
+    if os.environ.get("AGENT_DIALECT"):
+        from reference_server.dialect.choice import dialect_of
+
+        dialect = dialect_of(os.environ)
+        if dialect is not None:
+            return dialect.version_line
+    from reference_server import VERSION
+
+    return f"agent {VERSION}"
 
 
 @contextmanager

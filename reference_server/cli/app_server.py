@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
+from reference_server.cli.edge import edge_of_process
 from reference_server.cli.process import (
     begin_log,
     call_on_first_signal,
@@ -38,6 +39,7 @@ from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.recovery import recover
 from reference_server.server import running_server
+from reference_server.transport.base import Edge
 from reference_server.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
@@ -244,7 +246,8 @@ def _run_server(options: Options, environment: dict[str, str]) -> None:
         home.config_file, environment, complain, overrides=options.config, defaults=defaults
     )
     model_transport = None if options.scenario is None else scenario_transport(options.scenario)
-    listening = None if options.listen_options is None else _listen(options.listen_options)
+    edge = edge_of_process(environment, home.root)
+    listening = None if options.listen_options is None else _listen(options.listen_options, edge)
     hide_secrets_in_log(config)
     if model_transport is not None:
         config = replace(config, environment=scenario_environment(config.environment))
@@ -252,7 +255,7 @@ def _run_server(options: Options, environment: dict[str, str]) -> None:
         hidden = listening.hidden_from_commands(config.environment)
         config = replace(config, environment=hidden)
     recover(home)
-    anyio.run(_serve, home, config, model_transport, options.require_initialize, listening)
+    anyio.run(_serve, home, config, model_transport, options.require_initialize, listening, edge)
 
 
 def _run_stage(options: Options, words: "StageWords") -> int:
@@ -266,10 +269,10 @@ def _run_stage(options: Options, words: "StageWords") -> int:
     )
 
 
-def _listen(options: "ListenOptions") -> "Listening":
+def _listen(options: "ListenOptions", edge: Edge) -> "Listening":
     from reference_server.cli.listening import listen
 
-    return listen(options, os.environ)
+    return listen(options, os.environ, edge)
 
 
 async def _serve(
@@ -278,6 +281,7 @@ async def _serve(
     model_transport: "MakeTransport | None",
     require_initialize: bool,
     listening: "Listening | None",
+    edge: Edge,
 ) -> None:
     try:
         async with running_server(
@@ -291,7 +295,7 @@ async def _serve(
             if listening is not None:
                 await listening.serve(server)
             else:
-                await server.serve(Connection(StdioTransport.take_over()), then_stop=True)
+                await server.serve(Connection(edge(StdioTransport.take_over())), then_stop=True)
     finally:
         if listening is not None:
             listening.close()

@@ -18,6 +18,7 @@ from reference_server.transport.addresses import (
     UnixAddress,
     parse_address,
 )
+from reference_server.transport.base import Edge, plain_edge
 from reference_server.transport.handshake import Admission
 from reference_server.transport.listener import CannotListen, Listener, open_listener
 
@@ -42,6 +43,7 @@ class Listening:
     listener: Listener
     admission: Admission
     options: ListenOptions
+    edge: Edge = plain_edge
 
     def hidden_from_commands(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the server's environment for the commands it runs, without the token.
@@ -65,19 +67,24 @@ class Listening:
         admission = self.admission
         if refusal:
             admission = replace(admission, missing_reason=refusal)
-        await Reception(server, self.listener, admission).run()
+        await Reception(server, self.listener, admission, self.edge).run()
 
     def close(self) -> None:
         """Close the socket and remove its file."""
         self.listener.close()
 
 
-def listen(options: ListenOptions, environment: Mapping[str, str]) -> Listening:
-    """Open the socket. Raises UsageError for a wrong address or token, or if it cannot listen."""
+def listen(
+    options: ListenOptions, environment: Mapping[str, str], edge: Edge = plain_edge
+) -> Listening:
+    """Open the socket, whose clients speak through `edge`.
+
+    Raises UsageError for a wrong address or token, or if it cannot listen.
+    """
     try:
         address = parse_address(options.listen)
         admission = _admission(address, options, environment)
-        return Listening(open_listener(address), admission, options)
+        return Listening(open_listener(address), admission, options, edge)
     except (BadAddress, CannotListen) as error:
         raise UsageError(f"--listen {error}") from None
 

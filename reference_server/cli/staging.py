@@ -17,6 +17,7 @@ from harness.errors import UsageError as HarnessUsageError
 from harness.play.client_tests.connection import ConnectionResult
 from harness.play.client_tests.report import is_red, lines_of, report_text, summary_lines
 from harness.play.client_tests.scenario_choice import Choice, load_choice
+from reference_server.cli.edge import edge_of_process
 from reference_server.cli.listening import Listening, ListenOptions, listen
 from reference_server.cli.process import (
     call_on_first_signal,
@@ -31,6 +32,7 @@ from reference_server.config.model import Config
 from reference_server.handlers import discover
 from reference_server.private_folder import private_root
 from reference_server.terminal_escapes import escape_controls
+from reference_server.transport.base import Edge
 from reference_server.transport.stdio import StdioTransport
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -111,7 +113,8 @@ def run_stage(
                 f"no folder for the connections can be made ({error}); set TMPDIR to another one"
             ) from error
         environment = dict(os.environ)
-        listening_socket = None if listening is None else listen(listening, environment)
+        edge = edge_of_process(environment, root)
+        listening_socket = None if listening is None else listen(listening, environment, edge)
         if listening_socket is not None:
             environment = listening_socket.hidden_from_commands(environment)
         hide_secrets_in_log(Config(environment=environment))
@@ -128,20 +131,20 @@ def run_stage(
             say=complain,
             on_result=results.add,
         )
-        anyio.run(_serve, stage, listening_socket)
+        anyio.run(_serve, stage, listening_socket, edge)
     status = _finish(results.results, choice, words.json)
     leave_hung_threads(status)
     return status
 
 
-async def _serve(stage: Stage, listening: Listening | None) -> None:
+async def _serve(stage: Stage, listening: Listening | None, edge: Edge) -> None:
     try:
         start_helper()
         call_on_first_signal(_SIGNALS, lambda _number: stage.stop())
         if listening is not None:
             await listening.serve(stage, stage.missing_reason)
         else:
-            await stage.host(StdioTransport.take_over(), "")
+            await stage.host(edge(StdioTransport.take_over()), "")
             stage.stop()
     finally:
         if listening is not None:

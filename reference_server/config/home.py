@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from reference_server.sandbox.places import settings_folder
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -25,7 +27,7 @@ class Home:
         has no home, OSError if there is no working directory.
         """
         path = environment.get("AGENT_HOME")
-        home = Path(path).absolute() if path else Path.home() / ".agent"
+        home = Path(path).absolute() if path else Path.home() / settings_folder(environment)
         # A link that cannot be followed is reported when something in the home is opened.
         with contextlib.suppress(OSError):
             home = Path(os.path.realpath(home))

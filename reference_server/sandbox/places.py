@@ -172,6 +172,11 @@ _MAX_ENTRIES = 1000
 """Maximum entries of a folder in /run searched for sockets; programs put theirs near the top."""
 
 
+def settings_folder(environment: Mapping[str, str]) -> str:
+    """Return the name of the folder of settings in a home or project; a dialect changes it."""
+    return environment.get("AGENT_FOLDER") or ".agent"
+
+
 def is_inside(path: str, folder: str) -> bool:
     """Return whether a normalized path is the folder itself or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -59,6 +59,7 @@ from reference_server.sandbox.places import (
     places_of_sockets,
     secrets_moved_by,
     secrets_of,
+    settings_folder,
     socket_within,
     sockets_named_by,
     visible_in_run,
@@ -311,7 +312,7 @@ class Sandbox:
         usual = (
             [configured]
             if configured
-            else [os.path.join(one, ".agent") for one in self._user_homes]
+            else [os.path.join(one, settings_folder(self._environment)) for one in self._user_homes]
         )
         paths = (os.path.abspath(one) for one in (str(home), *usual))
         followed = [follow(way) for way in paths]

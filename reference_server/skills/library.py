@@ -16,13 +16,13 @@ from anyio import to_thread
 from harness.protocol.wire.skills import SkillErrorInfo, SkillMetadata, SkillsListEntry
 from reference_server.config.home import Home
 from reference_server.config.model import Config
+from reference_server.sandbox.places import settings_folder
 from reference_server.settings import absolute_folder
 from reference_server.skills.scan import SCAN_TIME, ScanResult, scan
 from reference_server.skills.skill import Problem, Scope, Skill
 from reference_server.skills.switches import Disabled, Switches
 
 BUILTIN = str(Path(__file__).parent / "builtin")
-PROJECT = os.path.join(".agent", "skills")
 MAX_CACHED = 200
 """Maximum folders of skills in the cache."""
 LIST_TIME = 10.0
@@ -108,7 +108,11 @@ class Library:
 
     def _roots(self, cwd: str, extra: Sequence[str]) -> list[Root]:
         users: list[Root] = [(one, "user") for one in (str(self._home.skills), *extra)]
-        return [(os.path.join(cwd, PROJECT), "repo"), *users, (BUILTIN, "system")]
+        return [
+            (os.path.join(cwd, settings_folder(os.environ), "skills"), "repo"),
+            *users,
+            (BUILTIN, "system"),
+        ]
 
     async def is_disabled(self, skill: Skill) -> bool:
         """Return whether a skill of any folder is disabled."""

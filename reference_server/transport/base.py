@@ -3,6 +3,7 @@
 `reference_server.connection` is written against it; every transport must pass the same tests.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import anyio
@@ -42,6 +43,15 @@ class Transport(Protocol):
     async def send(self, messages: list[bytes]) -> None:
         """Write all messages, in order. Raises PeerGone if the peer no longer reads."""
         ...
+
+
+Edge = Callable[[Transport], Transport]
+"""Returns the transport for a connection: the given one, or one around it that speaks a dialect."""
+
+
+def plain_edge(transport: Transport) -> Transport:
+    """Return the transport as it is: its peer speaks as the specification says."""
+    return transport
 
 
 class PeerGone(Exception):

@@ -1,0 +1,223 @@
+"""The rows of a dialect's table, and the selection of those that hold for one release.
+
+`since` is the first release with what a row says, `until` the first release without it. Both are
+optional.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any, NamedTuple, cast
+
+from harness.errors import UsageError
+
+FAMILY = "codex"
+"""The shipping server whose releases the table describes."""
+PREFIX = f"{FAMILY}-"
+
+
+class DialectError(UsageError):
+    """A dialect that the table does not know; the text says which it knows."""
+
+
+class MemberRow(NamedTuple):
+    """A member that the release writes in objects of these types, where the text has none.
+
+    `types` are names of wire classes; "Notification" is the message around the params. `methods`
+    limits the row to messages of these methods, empty for all. A string in `value` can have the
+    placeholders (docs/dialects.md). `replaces` is whether it takes the
+    place of a member that the server wrote.
+    """
+
+    types: tuple[str, ...]
+    name: str
+    value: Any
+    methods: tuple[str, ...] = ()
+    replaces: bool = False
+
+
+class RenameRow(NamedTuple):
+    """A member of a type: its name in the text, and the name on the wire."""
+
+    type: str
+    name: str
+    wire: str
+
+
+class WordRow(NamedTuple):
+    """A value at `Type.member`: the text's, and the release's, which can be an object."""
+
+    at: str
+    text: Any
+    wire: Any
+
+
+class ShapeRow(NamedTuple):
+    """A member `Type.member` that the release writes in another form."""
+
+    at: str
+    form: str
+
+
+class DropRow(NamedTuple):
+    """A member of a type that the release does not write; with `method`, a notification."""
+
+    type: str = ""
+    name: str = ""
+    method: str = ""
+
+
+class MethodRow(NamedTuple):
+    """The answer to a request that the text lacks, or that the release answers otherwise.
+
+    `result` or `error` (code and message) is the answer; `via` is a method of the text whose result
+    the placeholders of `result` take values from. `notifications` follow the answer, as pairs of
+    method and params.
+    """
+
+    name: str
+    result: Any = None
+    error: tuple[int, str] | None = None
+    via: str = ""
+    notifications: tuple[tuple[str, Any], ...] = ()
+
+
+class OrderRow(NamedTuple):
+    """Two messages that the release writes in this order, and the text's server in the other."""
+
+    first: str
+    second: str
+
+
+class Dialect(NamedTuple):
+    """The rows of one release.
+
+    `ids` is the form of thread and turn ids; `thread_ids` and `turn_ids` are the places that hold
+    them: `Type.member`, or `*.member` for each type. `error_codes` are the codes by those of the
+    text. `environment` are names of variables by the text's names, `folder` is the folder of
+    settings in a home or project, `version_line` the output of `--version`.
+    """
+
+    name: str
+    release: str
+    environment: Mapping[str, str]
+    folder: str
+    version_line: str
+    thread_ids: frozenset[str]
+    turn_ids: frozenset[str]
+    members: tuple[MemberRow, ...]
+    renames: tuple[RenameRow, ...]
+    words: tuple[WordRow, ...]
+    shapes: tuple[ShapeRow, ...]
+    drops: tuple[DropRow, ...]
+    methods: Mapping[str, MethodRow]
+    orders: tuple[OrderRow, ...]
+    error_codes: Mapping[int, int]
+
+
+def load_table() -> dict[str, Any]:
+    """Return the whole table, as TOML has it."""
+    text = (
+        resources.files("harness.protocol.dialects").joinpath(f"{FAMILY}.toml").read_text("utf-8")
+    )
+    return tomllib.loads(text)
+
+
+def dialect_names() -> list[str]:
+    """Return the names of the studied releases, oldest first: `codex-0.107`, `codex-0.169`."""
+    return [PREFIX + _short(release) for release in load_table()["releases"]]
+
+
+def load_dialect(name: str) -> Dialect:
+    """Return the rows of a release: `codex-0.169`, `codex-0.169.0`, or `codex` for the newest.
+
+    A release between two studied ones has the rows that hold for its number. Raises DialectError.
+    """
+    table = load_table()
+    releases: list[str] = table["releases"]
+    release = releases[-1] if name == FAMILY else name.removeprefix(PREFIX)
+    version = version_of(release)
+    oldest, newest = version_of(releases[0]), version_of(releases[-1])
+    is_named = name == FAMILY or name.startswith(PREFIX)
+    if not is_named or not (version and oldest and newest and oldest <= version <= newest):
+        known = ", ".join(PREFIX + _short(one) for one in releases)
+        raise DialectError(
+            f"unknown dialect {name!r}; known: {known}, each release between them, "
+            f"and {FAMILY} for the newest"
+        )
+    return _select(table, release if release.count(".") == 2 else f"{release}.0", version)
+
+
+def version_of(release: str) -> tuple[int, int, int] | None:
+    """Return the numbers of a release such as `0.169` or `0.169.0`, None if it is not one."""
+    numbers = release.split(".")
+    if not 2 <= len(numbers) <= 3 or not all(map(str.isdecimal, numbers)):
+        return None
+    major, minor, *patch = map(int, numbers)
+    return major, minor, patch[0] if patch else 0
+
+
+def _short(release: str) -> str:
+    return release.removesuffix(".0")
+
+
+def _rows(table: Mapping[str, Any], kind: str, version: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a kind that hold for a version."""
+    for row in cast("list[dict[str, Any]]", table.get(kind, [])):
+        since, until = row.get("since"), row.get("until")
+        if since and version < version_of(since):
+            continue
+        if until and version >= version_of(until):
+            continue
+        yield row
+
+
+def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
+    ids = table["ids"]
+    return Dialect(
+        name=f"{PREFIX}{_short(release)}",
+        release=release,
+        environment=table["environment"],
+        folder=table["folder"],
+        version_line=table["version_line"].format(version=release),
+        thread_ids=frozenset(ids["thread"]),
+        turn_ids=frozenset(ids["turn"]),
+        members=tuple(
+            MemberRow(
+                tuple(row["types"]) if "types" in row else (row["type"],),
+                row["name"],
+                row.get("value"),
+                tuple(row.get("methods", ())),
+                row.get("replaces", False),
+            )
+            for row in _rows(table, "member", version)
+        ),
+        renames=tuple(
+            RenameRow(row["type"], row["name"], row["wire"])
+            for row in _rows(table, "rename", version)
+        ),
+        words=tuple(
+            WordRow(row["at"], row["text"], row["wire"]) for row in _rows(table, "word", version)
+        ),
+        shapes=tuple(ShapeRow(row["at"], row["form"]) for row in _rows(table, "shape", version)),
+        drops=tuple(
+            DropRow(row.get("type", ""), row.get("name", ""), row.get("method", ""))
+            for row in _rows(table, "drop", version)
+        ),
+        methods={row["name"]: _method_row(row) for row in _rows(table, "method", version)},
+        orders=tuple(
+            OrderRow(row["first"], row["second"]) for row in _rows(table, "order", version)
+        ),
+        error_codes={row["text"]: row["wire"] for row in _rows(table, "error_code", version)},
+    )
+
+
+def _method_row(row: Mapping[str, Any]) -> MethodRow:
+    error = row.get("error")
+    return MethodRow(
+        row["name"],
+        row.get("result"),
+        (error["code"], error["message"]) if error else None,
+        row.get("via", ""),
+        tuple((one["method"], one["params"]) for one in row.get("notifications", ())),
+    )

@@ -1,0 +1,56 @@
+"""Placeholders in the values of a dialect's rows.
+
+`{version}` is the release, `{home}` the folder of settings, `{client}` the client's name,
+`{client_version}` its version, `{now_ms}` and `{now_s}` the time, `{null}` null, `{.name}` a
+member of the object that gets the value, `{params.a.b}` a member of the request, `{result.a.b}` of
+the answer to `via`. A string that is one placeholder becomes the value itself, a number or an
+object too; null if there is none.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:\.[A-Za-z_]+)*)\}")
+
+Fill = Callable[[Mapping[str, Any]], Any]
+"""Returns a value with its placeholders filled from an object."""
+
+
+def filler(value: Any, facts: Mapping[str, Any]) -> Fill:
+    """Return a function that fills the value; `facts` can change after this call."""
+    if isinstance(value, str):
+        return _text_filler(value, facts)
+    if isinstance(value, list):
+        fills = [filler(element, facts) for element in cast("list[Any]", value)]
+        return lambda around: [fill(around) for fill in fills]
+    if isinstance(value, dict):
+        members = {
+            name: filler(member, facts) for name, member in cast("dict[str, Any]", value).items()
+        }
+        return lambda around: {name: fill(around) for name, fill in members.items()}
+    return lambda around: value
+
+
+def _text_filler(text: str, facts: Mapping[str, Any]) -> Fill:
+    whole = _PLACEHOLDER.fullmatch(text)
+    if whole is not None:
+        name = whole[1]
+        return lambda around: _value_of(name, around, facts)
+    if _PLACEHOLDER.search(text) is None:
+        return lambda around: text
+    return lambda around: _PLACEHOLDER.sub(
+        lambda match: str(_value_of(match[1], around, facts)), text
+    )
+
+
+def _value_of(name: str, around: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+    if name == "now_ms":
+        return time.time_ns() // 1_000_000
+    if name == "now_s":
+        return time.time_ns() // 1_000_000_000
+    value: Any = around if name.startswith(".") else facts
+    for step in name.removeprefix(".").split("."):
+        value = cast("dict[str, Any]", value).get(step) if isinstance(value, Mapping) else None
+    return value

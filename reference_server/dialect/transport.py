@@ -1,0 +1,206 @@
+"""The dialect at work between a connection and its transport, in both directions.
+
+A message that no row concerns passes as it is. A request that the text lacks reaches the server,
+which does not know it; its error becomes the answer of the table. So a scenario that answers the
+request itself comes first.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+from harness.protocol.dialects.table import Dialect, MethodRow
+from harness.protocol.wire.methods import BY_METHOD
+from harness.protocol.wire.rpc import ErrorCode
+from reference_server.dialect.ids import with_uuids
+from reference_server.dialect.mapping import Compiler, Mapper, Step
+from reference_server.dialect.placeholders import filler
+from reference_server.transport.base import Incoming, Transport
+
+UNKNOWN_HERE = "dialect:"
+"""Prefix of a method that the text has and the release answers otherwise: the server must not."""
+
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+Message = dict[str, Any]
+
+
+class DialectTransport:
+    """A transport whose peer speaks a release. `home` is the folder of settings that it is told."""
+
+    def __init__(self, inner: Transport, dialect: Dialect, home: str) -> None:
+        self._inner = inner
+        self._dialect = dialect
+        self._facts: dict[str, Any] = {"version": dialect.release, "home": home}
+        self._outgoing = Compiler(dialect, self._facts, outgoing=True)
+        self._incoming = Compiler(dialect, self._facts, outgoing=False)
+        self._notifications: dict[str, tuple[Mapper | None, list[Step]]] = {}
+        self._requests: dict[Any, Message] = {}
+        """Requests of the client that are not answered, by id."""
+        self._server_requests: dict[Any, str] = {}
+        """Methods of the server's requests that are not answered, by id."""
+        self._unwanted = {row.method for row in dialect.drops if row.method}
+        self._orders = {row.second: row.first for row in dialect.orders}
+
+    @property
+    def amount_read(self) -> int:
+        """Return how much the peer has taken."""
+        return self._inner.amount_read
+
+    async def wait_for_end(self) -> None:
+        """Wait until the peer has closed its side."""
+        await self._inner.wait_for_end()
+
+    async def receive(self) -> list[Incoming]:
+        """Return the next messages, in the words of the text."""
+        return [
+            self._read(message) if isinstance(message, bytes) else message
+            for message in await self._inner.receive()
+        ]
+
+    async def send(self, messages: list[bytes]) -> None:
+        """Write all messages, in the words of the release. Raises PeerGone."""
+        written = [line for message in messages for line in self._write(message)]
+        if self._orders:
+            self._reorder(written)
+        if written:
+            await self._inner.send([line for _, line in written])
+
+    def _read(self, line: bytes) -> bytes:
+        """Return a line of the client in the words of the text; as it is if it is not a message."""
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return line
+        if not isinstance(message, dict):
+            return line
+        message = cast("Message", message)
+        method, request_id = message.get("method"), message.get("id")
+        if not isinstance(request_id, str | int | float | None):
+            return line
+        if isinstance(method, str):
+            if request_id is not None:
+                self._begin_request(request_id, method, message)
+            mapper = self._params_mapper(method)
+            if mapper is not None and "params" in message:
+                message["params"] = mapper(message["params"])
+        elif "result" in message:
+            spec = BY_METHOD.get(self._server_requests.pop(request_id, ""))
+            if spec is None or spec.result is None:
+                return line
+            mapper = self._incoming.of_model(spec.result, spec.method)
+            if mapper is not None:
+                message["result"] = mapper(message["result"])
+        return _encode(message).encode("utf-8", "surrogatepass")
+
+    def _begin_request(self, request_id: Any, method: str, message: Message) -> None:
+        row = self._dialect.methods.get(method)
+        self._requests[request_id] = {"method": method, "params": message.get("params")}
+        if row is not None and row.via:
+            message["method"] = row.via
+        elif row is not None and method in BY_METHOD:
+            message["method"] = UNKNOWN_HERE + method
+        if method == "initialize":
+            self._begin(message.get("params"))
+
+    def _begin(self, params: Any) -> None:
+        """Note what the handshake says of the client."""
+        members = cast("Message", params) if isinstance(params, dict) else {}
+        client = members.get("clientInfo")
+        client = cast("Message", client) if isinstance(client, dict) else {}
+        self._facts["client"] = client.get("name") or "codex"
+        self._facts["client_version"] = client.get("version") or "0"
+        capabilities = members.get("capabilities")
+        if isinstance(capabilities, dict):
+            names = cast("Message", capabilities).get("optOutNotificationMethods")
+            if isinstance(names, list):
+                self._unwanted |= {
+                    name for name in cast("list[Any]", names) if isinstance(name, str)
+                }
+
+    def _params_mapper(self, method: str) -> Mapper | None:
+        row = self._dialect.methods.get(method)
+        spec = BY_METHOD.get(row.via if row is not None and row.via else method)
+        return None if spec is None else self._incoming.of_model(spec.params, method)
+
+    def _write(self, line: bytes) -> Iterator[tuple[Message, bytes]]:
+        """Yield the messages of the release for one of the text: none, one or several."""
+        message: Message = json.loads(line)
+        method = message.get("method")
+        if method is None:
+            yield from map(_with_line, self._answer(message))
+            return
+        if method in self._unwanted:
+            return
+        if "id" in message:
+            self._server_requests[message["id"]] = method
+        mapper, steps = self._of_notification(method)
+        if mapper is not None:
+            message["params"] = mapper(message["params"])
+        if "id" not in message:
+            for step in steps:
+                step(message)
+        yield _with_line(message)
+
+    def _of_notification(self, method: str) -> tuple[Mapper | None, list[Step]]:
+        found = self._notifications.get(method)
+        if found is None:
+            spec = BY_METHOD.get(method)
+            mapper = None if spec is None else self._outgoing.of_model(spec.params, method)
+            found = self._notifications[method] = (mapper, self._outgoing.envelope(method))
+        return found
+
+    def _answer(self, message: Message) -> Iterator[Message]:
+        request = self._requests.pop(message.get("id"), None)
+        method = "" if request is None else request["method"]
+        row = self._dialect.methods.get(method)
+        error = message.get("error")
+        if error is not None:
+            if (
+                row is not None
+                and request is not None
+                and not row.via
+                and error["code"] == ErrorCode.METHOD_NOT_FOUND
+            ):
+                yield from self._answer_by_row(message["id"], row, request)
+                return
+            code = error["code"]
+            error["code"] = self._dialect.error_codes.get(code, code)
+            error["message"] = with_uuids(error["message"])
+        else:
+            spec = BY_METHOD.get(row.via if row is not None and row.via else method)
+            if spec is not None and spec.result is not None:
+                mapper = self._outgoing.of_model(spec.result, method)
+                if mapper is not None:
+                    message["result"] = mapper(message["result"])
+            if row is not None and row.via and request is not None:
+                yield from self._answer_by_row(message["id"], row, request, message["result"])
+                return
+        yield message
+
+    def _answer_by_row(
+        self, request_id: Any, row: MethodRow, request: Message, result: Any = None
+    ) -> Iterator[Message]:
+        facts = {**self._facts, "params": request["params"], "result": result}
+        if row.error is not None:
+            code, words = row.error
+            yield {"id": request_id, "error": {"code": code, "message": words}}
+        else:
+            yield {"id": request_id, "result": filler(row.result, facts)({})}
+        for method, params in row.notifications:
+            if method in self._unwanted:
+                continue
+            message = {"method": method, "params": filler(params, facts)({})}
+            for step in self._of_notification(method)[1]:
+                step(message)
+            yield message
+
+    def _reorder(self, written: list[tuple[Message, bytes]]) -> None:
+        """Exchange neighbours that the release writes in the other order."""
+        for index in range(len(written) - 1):
+            (first, _), (second, _) = written[index], written[index + 1]
+            if self._orders.get(first.get("method", "")) == second.get("method"):
+                written[index], written[index + 1] = written[index + 1], written[index]
+
+
+def _with_line(message: Message) -> tuple[Message, bytes]:
+    return message, _encode(message).encode("utf-8", "surrogatepass")
