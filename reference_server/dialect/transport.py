@@ -21,6 +21,7 @@ UNKNOWN_HERE = "dialect:"
 """Prefix of a method that the text has and the release answers otherwise: the server must not."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
 Message = dict[str, Any]
 
 
@@ -90,7 +91,8 @@ class DialectTransport:
             mapper = self._incoming.of_model(spec.result, spec.method)
             if mapper is not None:
                 message["result"] = mapper(message["result"])
-        return _encode(message).encode("utf-8", "surrogatepass")
+        # In ASCII, so that half of a surrogate pair arrives as the client wrote it.
+        return _encode_ascii(message).encode()
 
     def _begin_request(self, request_id: Any, method: str, message: Message) -> None:
         row = self._dialect.methods.get(method)
@@ -203,4 +205,4 @@ class DialectTransport:
 
 
 def _with_line(message: Message) -> tuple[Message, bytes]:
-    return message, _encode(message).encode("utf-8", "surrogatepass")
+    return message, _encode(message).encode()

@@ -1,0 +1,169 @@
+"""The edge between a connection and its transport: what goes in, comes out, and is added."""
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.protocol.dialects.table import DropRow, MethodRow, OrderRow, load_dialect
+from reference_server.dialect.ids import to_uuid
+from reference_server.dialect.transport import DialectTransport
+from reference_server.transport.base import Incoming, Oversized
+
+pytestmark = pytest.mark.anyio
+
+THREAD, TURN = to_uuid("thr_1"), to_uuid("turn_1")
+NEWEST = load_dialect("codex")
+
+
+class Lines:
+    """A transport of given messages, which keeps what is sent."""
+
+    amount_read = 0
+
+    def __init__(self) -> None:
+        self.unread: list[Incoming] = []
+        self.sent: list[bytes] = []
+
+    async def receive(self) -> list[Incoming]:
+        messages, self.unread = self.unread, []
+        return messages
+
+    async def wait_for_end(self) -> None: ...
+
+    async def send(self, messages: list[bytes]) -> None:
+        self.sent += messages
+
+
+class Wire:
+    """A server's side and a client's side with the dialect between them."""
+
+    def __init__(self, **rows: Any) -> None:
+        self.lines = Lines()
+        self.edge = DialectTransport(self.lines, NEWEST._replace(**rows), "/home")
+
+    async def received(self, message: Any) -> Any:
+        """Send a message as the client and return what the server reads."""
+        raw = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.lines.unread = [raw]
+        (line,) = await self.edge.receive()
+        assert isinstance(line, bytes)
+        return line if isinstance(message, bytes) else json.loads(line)
+
+    async def written(self, *messages: Any) -> list[Any]:
+        """Send messages as the server, in one batch, and return what the client reads."""
+        self.lines.sent.clear()
+        await self.edge.send([json.dumps(message).encode() for message in messages])
+        return [json.loads(line) for line in self.lines.sent]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"no JSON", b"[]", b"7", b'{"id":[],"method":"turn/start"}', b'{"id":{}}', b"\xff"],
+)
+async def test_a_line_that_is_no_message_passes_as_it_is(line: bytes) -> None:
+    assert await Wire().received(line) == line
+
+
+async def test_half_of_a_surrogate_pair_passes_as_the_client_wrote_it() -> None:
+    line = b'{"id":1,"method":"turn/start","params":{"input":[{"text":"\\ud800"}]}}'
+    assert b"\\ud800" in await Wire().received(line)
+
+
+async def test_a_message_that_was_too_long_is_passed_on() -> None:
+    wire = Wire()
+    wire.lines.unread = [Oversized(7)]
+    assert await wire.edge.receive() == [Oversized(7)]
+
+
+async def test_ids_of_params_results_and_errors_are_mapped() -> None:
+    wire = Wire()
+    params = {"threadId": THREAD, "turnId": TURN}
+    request = await wire.received({"id": 1, "method": "turn/interrupt", "params": params})
+    assert request["params"] == {"threadId": "thr_1", "turnId": "turn_1"}
+    error = {"code": -32600, "message": "no turn turn_1 in thr_1"}
+    (answer,) = await wire.written({"id": 1, "error": error})
+    assert answer["error"]["message"] == f"no turn {TURN} in {THREAD}"
+
+
+async def test_the_answer_to_a_server_request_is_read_by_its_method() -> None:
+    wire = Wire()
+    params = {"threadId": "thr_1", "turnId": "turn_1", "itemId": "i", "command": ["a", "b c"]}
+    (asked,) = await wire.written(
+        {"method": "item/commandExecution/requestApproval", "id": 0, "params": params}
+    )
+    assert (asked["params"]["threadId"], asked["params"]["command"]) == (THREAD, "a 'b c'")
+    assert "emittedAtMs" not in asked
+    answer = await wire.received({"id": 0, "result": {"decision": "accept"}})
+    assert answer == {"id": 0, "result": {"decision": "accept"}}
+
+
+async def test_a_request_that_the_text_lacks_has_the_answer_of_its_row() -> None:
+    row = MethodRow("x/list", {"data": ["{params.kind}"]}, None, "", (("x/told", {"n": 1}),))
+    wire = Wire(methods={"x/list": row})
+    await wire.received({"id": "a", "method": "x/list", "params": {"kind": "k"}})
+    unknown = {"code": -32601, "message": "there is no method 'x/list'"}
+    answer, told = await wire.written({"id": "a", "error": unknown})
+    assert answer == {"id": "a", "result": {"data": ["k"]}}
+    assert (told["method"], told["params"]) == ("x/told", {"n": 1})
+
+
+async def test_an_answer_that_the_server_has_itself_comes_first() -> None:
+    wire = Wire(methods={"x/list": MethodRow("x/list", {"data": []})})
+    await wire.received({"id": 1, "method": "x/list", "params": {}})
+    assert await wire.written({"id": 1, "result": {"own": True}}) == [
+        {"id": 1, "result": {"own": True}}
+    ]
+
+
+async def test_a_method_that_the_release_removed_never_reaches_the_server() -> None:
+    row = MethodRow("thread/rollback", None, (-32600, "unknown variant"))
+    wire = Wire(methods={"thread/rollback": row})
+    params = {"threadId": THREAD, "numTurns": 1}
+    request = await wire.received({"id": 1, "method": "thread/rollback", "params": params})
+    assert request["method"] != "thread/rollback"
+    (answer,) = await wire.written({"id": 1, "error": {"code": -32601, "message": "no method"}})
+    assert answer["error"] == {"code": -32600, "message": "unknown variant"}
+
+
+async def test_a_row_can_take_its_values_from_a_method_of_the_text() -> None:
+    row = MethodRow("thread/turns/list", {"data": "{result.thread.turns}"}, None, "thread/read")
+    wire = Wire(methods={"thread/turns/list": row})
+    params = {"threadId": THREAD, "includeTurns": True}
+    request = await wire.received({"id": 1, "method": "thread/turns/list", "params": params})
+    assert request["method"] == "thread/read"
+    assert request["params"]["threadId"] == "thr_1"
+    turn = {"id": "turn_1", "items": [], "status": "completed", "error": None}
+    (answer,) = await wire.written(
+        {"id": 1, "result": {"thread": {"id": "thr_1", "turns": [turn]}}}
+    )
+    assert answer["result"]["data"][0]["id"] == TURN
+
+
+async def test_notifications_that_the_client_or_the_release_does_not_want_are_left_out() -> None:
+    wire = Wire(drops=(DropRow(method="thread/closed"),))
+    capabilities = {"optOutNotificationMethods": ["turn/started", 7]}
+    handshake = {"clientInfo": {"name": "me", "version": "2"}, "capabilities": capabilities}
+    await wire.received({"id": 1, "method": "initialize", "params": handshake})
+    turn = {"id": "turn_1", "items": [], "status": "inProgress", "error": None}
+    written = await wire.written(
+        {"id": 1, "result": {"userAgent": "agent"}},
+        {"method": "turn/started", "params": {"threadId": "thr_1", "turn": turn}},
+        {"method": "thread/closed", "params": {"threadId": "thr_1"}},
+        {"method": "thread/archived", "params": {"threadId": "thr_1"}},
+    )
+    assert [one.get("method") for one in written] == [None, "thread/archived"]
+    assert written[0]["result"]["userAgent"].startswith("me/0.169.0 ")
+
+
+async def test_neighbours_are_written_in_the_order_of_the_release() -> None:
+    wire = Wire(orders=(OrderRow("thread/status/changed", "turn/started"),))
+    turn = {"id": "turn_1", "items": [], "status": "inProgress", "error": None}
+    written = await wire.written(
+        {"method": "turn/started", "params": {"threadId": "thr_1", "turn": turn}},
+        {
+            "method": "thread/status/changed",
+            "params": {"threadId": "thr_1", "status": {"type": "active", "activeFlags": []}},
+        },
+    )
+    assert [one["method"] for one in written] == ["thread/status/changed", "turn/started"]
