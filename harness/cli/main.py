@@ -12,6 +12,7 @@ import typer
 
 from harness.cli.commands import (
     connect_options,
+    drift_options,
     fault_options,
     fuzz_options,
     model_options,
@@ -251,6 +252,7 @@ app.command(cls=FolderCommand)(run_commands.ledger)
 app.command()(fault_options.faulty)
 app.command()(record_options.record)
 app.command(cls=KeepingCommand)(mutate_options.mutate)
+app.command(cls=KeepingCommand)(drift_options.drift)
 app.command()(model_options.model)
 app.command(cls=KeepingCommand)(connect_options.connect)
 app.add_typer(snapshots.app, name="snapshots")

@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "harness.client": ("anyio", "psutil", "pydantic", "tomlkit", "websockets"),
     "harness.faults": ("anyio",),
     "harness.scenario": ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
-    "harness.report": ("pydantic", "rich"),
+    "harness.report": ("jsonschema_rs", "pydantic", "rich"),
     "harness.play": ("anyio", "psutil"),
     "harness.search": ("anyio", "hypothesis", "psutil", "yaml"),
     "harness.cli": ("anyio", "prompt_toolkit", "pytest", "typer", "websockets"),

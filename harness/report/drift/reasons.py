@@ -1,0 +1,40 @@
+"""Reasons for differences that stay, read from a file of the user.
+
+A TOML file of rows: `[[difference]]` with `place`, a pattern of a shape's place or of the words of
+a difference of order, and `reason`.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, cast
+
+from harness.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The reason of differences whose place matches a pattern."""
+
+    place: str
+    reason: str
+
+
+def read_reasons(path: Path) -> tuple[Reason, ...]:
+    """Return the rows of a file. Raises `UsageError` if it is not such a file."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = cast("list[dict[str, Any]]", table.get("difference", []))
+        return tuple(Reason(str(row["place"]), str(row["reason"])) for row in rows)
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as problem:
+        raise UsageError(f"{path}: not a file of reasons: {problem}") from problem
+
+
+def reason_of(words: str, reasons: Sequence[Reason]) -> str:
+    """Return the reason of the first row that matches, "" if none does."""
+    for row in reasons:
+        if fnmatchcase(words, row.place):
+            return row.reason
+    return ""
