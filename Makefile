@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check rule prove mutate real bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
+.PHONY: demo test lint check rule prove mutate real drift bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -62,6 +62,9 @@ bare: $(STAMP) ## the scenarios about commands and the tests of the sandbox, as 
 
 real: $(STAMP) sandbox ## install the real servers and judge both, with loopback only
 	@tools/real.sh
+
+drift: $(STAMP) sandbox ## what our double of a real server does otherwise than it (after make real)
+	@tools/drift.sh
 
 bugs: $(STAMP) sandbox ## each planted bug, and the scenario that must tell of it; each fault on each trace
 	@$(BIN)/python -m pytest -q -n 4 -m bugs tests/conformance/test_bugs.py tests/conformance/test_command_strangers.py tests/conformance/test_sdk_strangers.py tests/conformance/test_sdk_on_agent.py tests/conformance/test_exec_programs.py tests/faults/test_matrix.py tests/fuzz/test_ten_broken_servers.py

@@ -19,6 +19,7 @@ HARNESS = (
     "replay",
     "faulty",
     "record",
+    "drift",
     "mutate",
     "model",
     "connect",

@@ -40,7 +40,7 @@ def drift(
     json: JsonOption = "",
     markdown: MarkdownOption = "",
 ) -> None:
-    """Compare a double with the release that it imitates: schemas, shapes, order of messages.
+    """Compare a server with the release that it imitates.
 
     Exit status 1 if a message or an answer does not fit the release's schemas.
     """
