@@ -17,12 +17,12 @@ _LOCK = "lock"
 
 
 @contextlib.contextmanager
-def private_root() -> Generator[Path]:
+def private_root(parent: Path | None = None) -> Generator[Path]:
     """Yield a new folder and remove it at the end; first remove the folders of killed stages.
 
-    Raises OSError if it cannot be made.
+    It is made in `parent`, else in the folder for temporary files. Raises OSError if it cannot be.
     """
-    parent = Path(os.path.realpath(tempfile.gettempdir()))
+    parent = Path(os.path.realpath(parent or tempfile.gettempdir()))
     sweep(parent)
     root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     descriptor = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

@@ -10,6 +10,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
+from reference_server.program_start import PROGRAM_SOCKET
+
 USAGE = """\
 usage: agent [--config KEY=VALUE]... COMMAND [OPTION...]
 
@@ -80,6 +82,10 @@ def _take_over_dialect(words: Sequence[str]) -> list[str]:
 def _run(words: list[str], settings: Sequence[str] = ()) -> int:
     """Run the command and return its exit status; `settings` are the options before it."""
     match words:
+        case ["app-server", *rest] if PROGRAM_SOCKET in os.environ:
+            from reference_server.cli import relay
+
+            return relay.run(os.environ[PROGRAM_SOCKET], [*settings, *rest])
         case ["app-server", *rest]:
             with _fast_imports():
                 from reference_server.cli import app_server

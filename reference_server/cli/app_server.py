@@ -104,7 +104,7 @@ def parse(arguments: Sequence[str]) -> Options:
     listening = _listen_options(parser, parsed)
     scenario, stage = _scenario(parser, parsed)
     if stage is not None and parsed.home is not None:
-        parser.error("--home: with --scenario and --listen each connection has a home of its own")
+        parser.error("--home: a connection of a client under test has a home of its own")
     return Options(
         scenario,
         parsed.require_initialize,
@@ -142,7 +142,16 @@ def _add_listening(parser: "argparse.ArgumentParser") -> None:
 def _add_staging(parser: "argparse.ArgumentParser") -> None:
     from reference_server.cli.one_message import seconds, whole_number
 
-    options = parser.add_argument_group("clients under test (with --scenario and --listen)")
+    options = parser.add_argument_group(
+        "clients under test (with --scenario, and --listen or --program)"
+    )
+    options.add_argument(
+        "--program",
+        type=Path,
+        metavar="FILE",
+        help="write an executable that a client starts in place of its agent; each start is a "
+        "connection, and the file is removed at the end",
+    )
     options.add_argument(
         "--json", type=Path, metavar="FILE", help="write what each connection came to, at the end"
     )
@@ -173,12 +182,15 @@ def _scenario(
     """Return the scenario of a plain server and None, or None and the options of a stage."""
     stage_options = [
         name
-        for name in ("json", "once", "connections", "idle", "strict")
+        for name in ("program", "json", "once", "connections", "idle", "strict")
         if getattr(parsed, name) not in (None, False)
     ]
-    if parsed.scenario is None or parsed.listen is None:
+    if parsed.program is not None and parsed.listen is not None:
+        parser.error("--program: clients start the program in place of --listen; give one of them")
+    if parsed.scenario is None or (parsed.listen is None and parsed.program is None):
         if stage_options:
-            parser.error(f"--{stage_options[0]} needs --scenario and --listen")
+            other = "" if parsed.program is not None else " and --listen or --program"
+            parser.error(f"--{stage_options[0]} needs --scenario{other}")
         if parsed.scenario is None:
             return None, None
         if len(parsed.scenario) > 1:
@@ -194,6 +206,7 @@ def _scenario(
         parsed.idle,
         once=parsed.once,
         strict=parsed.strict,
+        program=parsed.program,
     )
 
 

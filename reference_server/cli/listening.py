@@ -58,12 +58,18 @@ class Listening:
             hidden[TOKEN_FILE] = os.path.abspath(self.options.token_file)
         return hidden
 
-    async def serve(self, server: Host, refusal: Callable[[str], str | None] | None = None) -> None:
-        """Print the address, then serve until the server stops.
+    async def serve(
+        self,
+        server: Host,
+        refusal: Callable[[str], str | None] | None = None,
+        *,
+        announcement: str = "",
+    ) -> None:
+        """Print the address, or the announcement if given, then serve until the server stops.
 
         `refusal`, if given, replaces `Admission.missing_reason`.
         """
-        complain(f"listening on {self.listener.address}")
+        complain(announcement or f"listening on {self.listener.address}")
         admission = self.admission
         if refusal:
             admission = replace(admission, missing_reason=refusal)

@@ -26,7 +26,9 @@ from reference_server.cli.process import (
     leave_hung_threads,
     start_helper,
 )
+from reference_server.cli.program_file import program_file, socket_path
 from reference_server.cli.surroundings import UsageError, complain
+from reference_server.client_tests.program_starts import ProgramStarts
 from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.config.model import Config
 from reference_server.handlers import discover
@@ -48,6 +50,7 @@ class StageWords:
     idle: float | None = None
     once: bool = False
     strict: bool = False
+    program: Path | None = None
 
 
 @dataclass(slots=True)
@@ -101,22 +104,29 @@ def run_stage(
 
     1 if a result is RED or the report cannot be written. Raises UsageError if it cannot begin.
     """
-    choice = _load_choice(words.scenarios, one_connection=listening is None)
+    program = None if words.program is None else Path(os.path.abspath(words.program))
+    uses_streams = listening is None and program is None
+    choice = _load_choice(words.scenarios, one_connection=uses_streams)
     if words.json is not None:
         _begin_report(words.json)
     results = _Results(words.strict)
     with ExitStack() as stack:
         try:
             root = stack.enter_context(private_root())
+            socket = "" if program is None else socket_path(root, stack)
         except OSError as error:
             raise UsageError(
                 f"no folder for the connections can be made ({error}); set TMPDIR to another one"
             ) from error
         environment = dict(os.environ)
         edge = edge_of_process(environment, root)
+        listening = ListenOptions(f"unix:{socket}") if socket else listening
         listening_socket = None if listening is None else listen(listening, environment, edge)
         if listening_socket is not None:
             environment = listening_socket.hidden_from_commands(environment)
+            stack.callback(listening_socket.close)
+        if program is not None:
+            stack.enter_context(program_file(program, socket, os.environ))
         hide_secrets_in_log(Config(environment=environment))
         # Imported now, so that the first connection does not wait for it.
         import_module("reference_server.services")
@@ -131,17 +141,21 @@ def run_stage(
             say=complain,
             on_result=results.add,
         )
-        anyio.run(_serve, stage, listening_socket, edge)
+        anyio.run(_serve, stage, listening_socket, edge, program)
     status = _finish(results.results, choice, words.json)
     leave_hung_threads(status)
     return status
 
 
-async def _serve(stage: Stage, listening: Listening | None, edge: Edge) -> None:
+async def _serve(
+    stage: Stage, listening: Listening | None, edge: Edge, program: Path | None
+) -> None:
     try:
         start_helper()
         call_on_first_signal(_SIGNALS, lambda _number: stage.stop())
-        if listening is not None:
+        if listening is not None and program is not None:
+            await listening.serve(ProgramStarts(stage), announcement=f"program at {program}")
+        elif listening is not None:
             await listening.serve(stage, stage.missing_reason)
         else:
             await stage.host(edge(StdioTransport.take_over()), "")

@@ -104,12 +104,15 @@ class Stage:
             connection.close()
             server.stop()
 
-    async def host(self, transport: Transport, path: str) -> bool:
+    async def host(
+        self, transport: Transport, path: str, *, overrides: tuple[str, ...] = ()
+    ) -> bool:
         """Serve one client and return whether it was dropped as too slow.
 
         A client that leaves without a message does not count: programs probe if a port listens.
+        `overrides` are settings of this connection alone.
         """
-        first = await self._first_messages(transport)
+        first = await self.first_messages(transport)
         if not first:
             return False
         self._begun_count += 1
@@ -123,7 +126,7 @@ class Stage:
         try:
             quiet = IdleTimer(self._bounds.idle)
             observed = ObservedTransport(transport, first, connection, quiet)
-            return await self._play(connection, observed, quiet)
+            return await self._play(connection, observed, quiet, overrides)
         finally:
             self._open -= 1
             self._end_by_itself()
@@ -133,7 +136,8 @@ class Stage:
         limit = self._bounds.connections
         return limit is not None and self._begun_count > limit
 
-    async def _first_messages(self, transport: Transport) -> list[Incoming]:
+    async def first_messages(self, transport: Transport) -> list[Incoming]:
+        """Return the first messages of a client; [] if it leaves, or the stage ends, before."""
         messages: list[Incoming] = []
         async with anyio.create_task_group() as either:
 
@@ -164,7 +168,11 @@ class Stage:
             self.stop()
 
     async def _play(
-        self, connection: StagedConnection, transport: ObservedTransport, quiet: IdleTimer
+        self,
+        connection: StagedConnection,
+        transport: ObservedTransport,
+        quiet: IdleTimer,
+        overrides: tuple[str, ...],
     ) -> bool:
         folders = Folders(self._root / connection.number)
         too_slow = False
@@ -173,7 +181,7 @@ class Stage:
             async with set_up_scenario(
                 connection.loaded, folders, model_url=SCENARIO_ADDRESS
             ) as laid_out:
-                home, config = Home(folders.agent), self._config(folders, laid_out)
+                home, config = Home(folders.agent), self._config(folders, laid_out, overrides)
                 async with self._server(home, config, laid_out, connection) as server:
                     too_slow = await self._serve(connection, transport, quiet, server)
                     connection.close()
@@ -197,7 +205,9 @@ class Stage:
             except PeerGone:
                 return
 
-    def _config(self, folders: Folders, laid_out: ScenarioSetup) -> Config:
+    def _config(
+        self, folders: Folders, laid_out: ScenarioSetup, overrides: tuple[str, ...]
+    ) -> Config:
         environment = {
             **self._environment,
             **laid_out.environment,
@@ -207,7 +217,12 @@ class Stage:
             OPEN_IN_ENCLOSURE: f"{folders.work}:{folders.home}",
         }
         home = Home(folders.agent)
-        config = load_config(home.config_file, environment, self._say, overrides=self._overrides)
+        config = load_config(
+            home.config_file,
+            environment,
+            self._say,
+            overrides=(*self._overrides, *overrides),
+        )
         return replace(config, folder=str(folders.work))
 
     @asynccontextmanager
