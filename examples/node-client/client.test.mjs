@@ -1,34 +1,59 @@
 /** Tests of a client in Node, with vitest: put your client in the place of `Client`. */
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { afterEach, expect, test } from "vitest";
 import WebSocket from "ws";
-import { agentServer } from "./agentServer.mjs";
+import { agentProgram, agentServer } from "./agentServer.mjs";
 
 /** The smallest client: one request after the other. It accepts whatever the server asks about. */
 class Client {
-  #line;
+  #send;
   #heard = [];
   #wake = () => {};
   #ids = 0;
 
   static async connect(url) {
-    const client = new Client();
-    client.#line = new WebSocket(url);
-    client.#line.on("message", (text) => {
-      const message = JSON.parse(text);
-      if ("method" in message && "id" in message) return client.#answer(message);
-      client.#heard.push(message);
-      client.#wake();
+    const line = new WebSocket(url);
+    const client = new Client((text) => line.send(text), () => line.close());
+    line.on("message", (text) => client.#hear(text));
+    await new Promise((resolve, reject) => line.on("open", resolve).on("error", reject));
+    return client.#greet();
+  }
+
+  static async start(program, env) {
+    const agent = spawn(program, ["app-server"], { env, stdio: ["pipe", "pipe", "inherit"] });
+    const exited = once(agent, "exit");
+    const client = new Client((text) => agent.stdin.write(`${text}\n`), () => {
+      agent.stdin.end();
+      return exited;
     });
-    await new Promise((resolve, reject) => client.#line.on("open", resolve).on("error", reject));
-    await client.ask("initialize", { clientInfo: { name: "my-client", version: "1" } });
-    client.#line.send(JSON.stringify({ method: "initialized" }));
-    return client;
+    createInterface({ input: agent.stdout }).on("line", (text) => client.#hear(text));
+    return client.#greet();
+  }
+
+  constructor(send, close) {
+    this.#send = (message) => send(JSON.stringify(message));
+    this.close = close;
+  }
+
+  async #greet() {
+    await this.ask("initialize", { clientInfo: { name: "my-client", version: "1" } });
+    this.#send({ method: "initialized" });
+    return this;
+  }
+
+  #hear(text) {
+    const message = JSON.parse(text);
+    if ("method" in message && "id" in message) return this.#answer(message);
+    this.#heard.push(message);
+    this.#wake();
   }
 
   async ask(method, params = {}) {
     const id = ++this.#ids;
-    this.#line.send(JSON.stringify({ id, method, params }));
+    this.#send({ id, method, params });
     const answer = await this.#until((one) => one.id === id);
     if (answer.error) throw new Error(`${method}: ${answer.error.message}`);
     return answer.result;
@@ -46,16 +71,12 @@ class Client {
     return words.join("");
   }
 
-  close() {
-    this.#line.close();
-  }
-
   /** Answer a request of the server, whose id may be equal to one of ours. */
   #answer({ id, method }) {
     const answer = method.endsWith("/requestApproval")
       ? { result: { decision: "accept" } }
       : { error: { code: -32601, message: "not supported" } };
-    this.#line.send(JSON.stringify({ id, ...answer }));
+    this.#send({ id, ...answer });
   }
 
   async #until(wanted) {
@@ -77,4 +98,11 @@ test("a turn is answered", async () => {
   const client = await Client.connect(server.url);
   expect(await client.say("hello")).toBe("Hello there.");
   client.close();
+});
+
+test("an agent that the client starts", async () => {
+  server = await agentProgram("turns/plain-turn");
+  const client = await Client.start(server.program, server.env);
+  expect(await client.say("hello")).toBe("Hello there.");
+  await client.close();
 });

@@ -68,7 +68,8 @@ def test_a_turn_over_a_websocket(agent_server):
 def test_a_turn_of_an_agent_that_the_client_starts(agent_server):
     server = agent_server("turns/plain-turn")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(server.command, env=server.env, **pipes) as process:
+    command = [server.program, "app-server"]
+    with subprocess.Popen(command, env=server.env, **pipes) as process:
 
         def send(line):
             process.stdin.write(line + "\n")

@@ -122,6 +122,49 @@ def test_a_client_that_never_comes_fails_the_test(fresh: Fresh, empty: Path) -> 
     assert "the client did not start its command" in said.out
 
 
+STARTED = """
+    import os, shutil
+    server = agent_server("turns/plain-turn", name={name!r})
+    server.program
+    assert shutil.which({name!r}, path=server.env["PATH"]) == server.program
+    assert server.env["CODEX_HOME"] == server.env["AGENT_HOME"] != os.environ["HOME"]
+    for _ in range(2):
+        words = [{name!r}, "--config", "model=x", "app-server", "--listen", "stdio://"]
+        pipes = {{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}}
+        with subprocess.Popen(words, env=server.env, **pipes) as process:
+
+            def send(line):
+                process.stdin.write(line + "\\n")
+                process.stdin.flush()
+
+            client = Client(send, process.stdout.readline)
+            client.say("hi")
+            {end}
+"""
+
+
+@pytest.mark.parametrize("name", ["codex", "my agent"])
+@pytest.mark.parametrize("end", ["process.stdin.close()", "process.kill()"])
+def test_a_client_that_starts_its_agent_may_start_it_often(
+    fresh: Fresh, empty: Path, name: str, end: str
+) -> None:
+    said = run(fresh, empty, STARTED.format(name=name, end=end))
+    assert said.status == 0, said.out
+
+
+def test_a_program_that_was_not_started_fails_the_test(fresh: Fresh, empty: Path) -> None:
+    said = run(fresh, empty, f"    agent_server({HELLO!r}).program\n")
+    assert said.status == 1
+    assert "no client connected" in said.out
+
+
+def test_one_server_has_one_use(fresh: Fresh, empty: Path) -> None:
+    body = f"    server = agent_server({HELLO!r})\n    server.program\n    server.url\n"
+    said = run(fresh, empty, body)
+    assert said.status == 1
+    assert "agent_server: its program was used before; make another for its url" in said.out
+
+
 def test_of_several_scenarios_each_must_be_played(fresh: Fresh, empty: Path) -> None:
     two = f"[{HELLO!r}, 'turns/two-turns']"
     said = run(fresh, empty, connected("client.say('hi')", scenario=two))

@@ -47,20 +47,20 @@ def npm_test(fresh: Fresh, client: Path) -> Said:
 def test_a_good_client_passes(fresh: Fresh, client: Path) -> None:
     said = npm_test(fresh, client)
     assert said.status == 0, said.out
-    assert "1 passed" in said.out
+    assert "2 passed" in said.out
 
 
 def test_a_client_that_breaks_a_duty_fails_with_its_clause(fresh: Fresh, client: Path) -> None:
     test = client / "client.test.mjs"
     text = test.read_text("utf-8")
     # It answers what nobody asked.
-    greeting = 'JSON.stringify({ method: "initialized" })'
-    answer = 'client.#line.send(\'{"id": 77, "result": {}}\');'
-    broken = text.replace(f"send({greeting});", f"send({greeting});\n{answer}")
+    greeting = 'this.#send({ method: "initialized" });'
+    broken = text.replace(greeting, f"{greeting}\nthis.#send({{ id: 77, result: {{}} }});")
     assert broken != text
     test.write_text(broken, "utf-8")
     said = npm_test(fresh, client)
     assert said.status == 1, said.out
+    assert "2 failed" in said.out
     assert "the client is wrong" in said.out
     assert "duty.answer-known" in said.out
 

@@ -27,7 +27,8 @@ _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.02
 _STDERR_LINES: Final = 40
-_LISTENING: Final = re.compile(r"listening on (\S+)")
+_READY: Final = re.compile(r"(?:listening on|program at) (.+)")
+_HOME_VARIABLES: Final = ("AGENT_HOME", "CODEX_HOME")
 _FAILED_VERDICTS: Final = ("FAIL", "ERROR")
 _MUST: Final = "MUST"
 _SHOULD: Final = "SHOULD"
@@ -48,8 +49,8 @@ class AgentServerNote(AgentServerWarning):
 class AgentServer:
     """One server for the client under test. Made by the fixture `agent_server`.
 
-    A client that connects uses `url`; one that starts its agent uses `command` and `env`, once per
-    `AgentServer`. The first use decides which of the two it is.
+    A client that connects uses `url`. One that starts its agent uses `program` and `env`, as often
+    as it likes, or `command` and `env`, once per `AgentServer`. The first use decides which it is.
     """
 
     scenarios: tuple[str, ...]
@@ -58,8 +59,9 @@ class AgentServer:
     allow_unused: bool
     strict: bool
     _folder: Path
+    name: str = "codex"
     _process: "_ListeningProcess | None" = None
-    _is_command: bool = False
+    _use: str = ""
     _is_started: bool = True
     hints: str = ""
     notes: str = ""
@@ -70,29 +72,51 @@ class AgentServer:
 
         With one scenario every connection plays it; of several each connection plays the next.
         """
-        if self._is_command:
-            raise ValueError("agent_server: its command was used before; make another for its url")
-        if self._process is None:
-            words = [*self._words(), "--listen", "ws://127.0.0.1:0"]
-            self._is_started = False  # The test that uses the address fails with the reason.
-            self._process = _ListeningProcess(words, self.env)
-            self._is_started = True
-        return self._process.url
+        return self._start("url", "--listen", "ws://127.0.0.1:0")
 
     def url_of(self, scenario: str) -> str:
         """Return the address at which a connection plays the scenario with this id."""
         return f"{self.url}/{scenario}"
 
     @property
+    def program(self) -> str:
+        """Return the path of an executable that is the agent; the first use starts the server.
+
+        Each start of its `app-server` is a connection, which plays a scenario as one to `url` does.
+        `self.env` has its folder first on PATH.
+        """
+        return self._start("program", "--program", str(self.folder / self.name))
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of `program`, the first one on the PATH of `self.env`."""
+        return self._folder / "bin"
+
+    @property
     def command(self) -> list[str]:
         """Return the command that starts the server on stdin and stdout; run it in `self.env`.
 
-        Raises ValueError if `url` was used before.
+        Raises ValueError if `url` or `program` was used before.
         """
-        if self._process is not None:
-            raise ValueError("agent_server: its url was used before; make another for its command")
-        self._is_command = True
+        self._take_use("command")
         return [*self._words(), "--listen", "stdio"]
+
+    def _start(self, use: str, *words: str) -> str:
+        """Start the process unless it runs, and return where it can be reached."""
+        self._take_use(use)
+        if self._process is None:
+            self._is_started = False  # The test that uses the server fails with the reason.
+            self._process = _ListeningProcess([*self._words(), *words], self.env)
+            self._is_started = True
+        return self._process.place
+
+    def _take_use(self, use: str) -> None:
+        """Note the use. Raises ValueError if it was another one before."""
+        if self._use not in ("", use):
+            raise ValueError(
+                f"agent_server: its {self._use} was used before; make another for its {use}"
+            )
+        self._use = use
 
     def _words(self) -> list[str]:
         report = ["--json", str(self._report)]
@@ -116,11 +140,11 @@ class AgentServer:
             return ""
         if self._process is not None:
             output, problem = self._process.end()
-        elif self._is_command:
+        elif self._use:
             output, problem = "", self._wait_for_report()
         else:
             name = " ".join(self.scenarios)
-            return f"agent_server({name!r}): neither its url nor its command was used"
+            return f"agent_server({name!r}): its program, url or command was not used"
         report = _read(self._report)
         if report is None:
             problem = problem or "it ended without a report"
@@ -150,7 +174,7 @@ class _ListeningProcess:
     def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
         self._said: deque[str] = deque(maxlen=_STDERR_LINES)
         self._ready = threading.Event()
-        self.url = ""
+        self.place = ""
         self._process = subprocess.Popen(
             words,
             env=env,
@@ -163,7 +187,7 @@ class _ListeningProcess:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._ready.wait(_START_SECONDS) or not self.url:
+        if not self._ready.wait(_START_SECONDS) or not self.place:
             status = self._process.poll()
             self._kill()
             ended = f"ended with status {status}" if status is not None else "does not listen"
@@ -173,9 +197,9 @@ class _ListeningProcess:
         stream = self._process.stderr
         for line in stream or ():
             self._said.append(line.rstrip())
-            match = _LISTENING.search(line)
-            if match and not self.url:
-                self.url = match[1]
+            match = _READY.match(line)
+            if match and not self.place:
+                self.place = match[1]
                 self._ready.set()
         self._process.wait()
         self._ready.set()
@@ -311,6 +335,8 @@ class Factory:
         self,
         scenario: Scenarios,
         *,
+        name: str = "codex",
+        dialect: str | None = None,
         arguments: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         allow_unused: bool = False,
@@ -319,23 +345,45 @@ class Factory:
         """Return a server for a scenario: a file, a folder, an id such as `turns/plain-turn`.
 
         A path is searched beside the test, then in the current folder. Of several scenarios each
-        must be played, unless `allow_unused`. `arguments` are further ones of `agent app-server`,
-        `env` further variables. With `strict` a broken SHOULD fails the test too; without it, it is
-        a warning. An INFO is a warning in any case.
+        must be played, unless `allow_unused`. `name` is that of the executable `program`; `dialect`
+        is a release whose words the server speaks, in place of the specification's. `arguments` are
+        further ones of `agent app-server`, `env` further variables.
+
+        With `strict` a broken SHOULD fails the test too; without it, it is a warning. An INFO is a
+        warning in any case.
         """
         names = [scenario] if isinstance(scenario, str | os.PathLike) else list(scenario)
+        if not name or name != os.path.basename(name) or name in (".", ".."):
+            raise ValueError(f"agent_server: name={name!r}: expected the name of a file")
         private = self.make_folder()
         server = AgentServer(
             tuple(self._resolve(os.fspath(name)) for name in names),
             tuple(arguments),
-            # Nothing is written to the home of the user who runs the tests.
-            {**os.environ, "AGENT_HOME": str(private / "home"), **(env or {})},
+            self._environment(private, dialect, env or {}),
             allow_unused,
             strict,
             private,
+            name,
         )
+        server.folder.mkdir()
         self.servers.append(server)
         return server
+
+    @staticmethod
+    def _environment(private: Path, dialect: str | None, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a server and of a client that starts it.
+
+        Nothing is written to the home of the user who runs the tests.
+        """
+        (home := private / "home").mkdir()
+        environment = {
+            **os.environ,
+            **{name: str(home) for name in _HOME_VARIABLES},
+            **({} if dialect is None else {"AGENT_DIALECT": dialect}),
+            **env,
+        }
+        path = environment.get("PATH", os.defpath)
+        return {**environment, "PATH": f"{private / 'bin'}{os.pathsep}{path}"}
 
     def _resolve(self, name: str) -> str:
         beside = self.folder / name
