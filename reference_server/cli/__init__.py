@@ -60,9 +60,19 @@ def _has_dialect(words: Sequence[str]) -> bool:
     """Return whether a dialect is dialect_of, without the imports that it needs."""
     return (
         bool(os.environ.get("AGENT_DIALECT"))
-        or os.path.basename(sys.argv[0]) == "codex"
+        or os.path.basename(_program_name(words)) == "codex"
         or any(word.startswith("--dialect") for word in words)
     )
+
+
+def _program_name(words: Sequence[str]) -> str:
+    """Return the name by which clients start this server: its own, or that of `--program`."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--program":
+            return following
+        if word.startswith("--program="):
+            return word.partition("=")[2]
+    return sys.argv[0]
 
 
 def _take_over_dialect(words: Sequence[str]) -> list[str]:
@@ -70,7 +80,7 @@ def _take_over_dialect(words: Sequence[str]) -> list[str]:
     from reference_server.dialect import choice
 
     name, rest = choice.without_option(words)
-    name = name or choice.name_in(sys.argv[0], os.environ)
+    name = name or choice.name_in(_program_name(words), os.environ)
     try:
         if name:
             choice.take_over(name, os.environ)

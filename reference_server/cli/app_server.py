@@ -150,7 +150,7 @@ def _add_staging(parser: "argparse.ArgumentParser") -> None:
         type=Path,
         metavar="FILE",
         help="write an executable that a client starts in place of its agent; each start is a "
-        "connection, and the file is removed at the end",
+        "connection, and the file is removed at the end; one named codex speaks as Codex does",
     )
     options.add_argument(
         "--json", type=Path, metavar="FILE", help="write what each connection came to, at the end"

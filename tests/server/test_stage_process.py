@@ -63,7 +63,9 @@ def ended(process: "subprocess.Popen[bytes]") -> tuple[int, list[str]]:
     return process.returncode, told.decode().splitlines()
 
 
-def over_stdio(process: "subprocess.Popen[bytes]", requests: Sequence[Any]) -> list[Any]:
+def over_stdio(
+    process: "subprocess.Popen[bytes]", requests: Sequence[Any], until: str = "turn/completed"
+) -> list[Any]:
     """Send each request when the one before is answered; gives all until the turn's end."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -78,7 +80,7 @@ def over_stdio(process: "subprocess.Popen[bytes]", requests: Sequence[Any]) -> l
             heard.append(json.loads(process.stdout.readline()))
             if heard[-1].get("id") == number:
                 break
-    while heard[-1].get("method") != "turn/completed":
+    while heard[-1].get("method") != until:
         heard.append(json.loads(process.stdout.readline()))
     return heard
 

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def stage(
-    folder: Path, name: str = "codex", *options: str, scenario: str = "greeting.scenario.yaml"
+    folder: Path, name: str = "my-agent", *options: str, scenario: str = "greeting.scenario.yaml"
 ) -> Generator["subprocess.Popen[bytes]"]:
     """Run a stage with a program, until its socket listens."""
     words = ("--scenario", scenario, "--program", name, "--json", "out.json", *options)
@@ -40,7 +40,7 @@ def stage(
 
 @contextmanager
 def started(
-    folder: Path, *words: str, name: str = "codex", env: Mapping[str, str] | None = None
+    folder: Path, *words: str, name: str = "my-agent", env: Mapping[str, str] | None = None
 ) -> Generator["subprocess.Popen[bytes]"]:
     pipe = subprocess.PIPE
     command = [str(folder / name), *words]
@@ -61,7 +61,7 @@ def verdicts(folder: Path, process: "subprocess.Popen[bytes]") -> list[tuple[str
     return [(each["scenario"], each["problems"]) for each in report["connections"]]
 
 
-@pytest.mark.parametrize("name", ["codex", ODD_NAME], ids=["codex", "odd"])
+@pytest.mark.parametrize("name", ["my-agent", ODD_NAME], ids=["plain", "odd"])
 def test_each_start_is_a_judged_connection(folder: Path, name: str) -> None:
     with stage(folder, name) as process:
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700
@@ -91,7 +91,7 @@ def test_several_scenarios_are_played_in_turn(folder: Path) -> None:
 
 
 def test_found_by_path_it_answers_as_the_agent(folder: Path) -> None:
-    with stage(folder, "my-agent"):
+    with stage(folder):
         for word, text in (("--version", "agent 0."), ("--help", "usage: agent")):
             done = subprocess.run(
                 ["my-agent", word],
@@ -136,7 +136,7 @@ def test_a_client_that_is_killed_leaves_no_process(folder: Path) -> None:
     with stage(folder) as process:
         script = '"$0" app-server <&3 & echo $!; exec cat >/dev/null'
         with subprocess.Popen(
-            ["/bin/sh", "-c", f"exec 3<&0; {script}", str(folder / "codex")],
+            ["/bin/sh", "-c", f"exec 3<&0; {script}", str(folder / "my-agent")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Every process of the client holds this end.
@@ -175,16 +175,16 @@ def test_a_program_of_a_killed_stage_says_so_and_is_replaced(folder: Path) -> No
 
 
 def test_another_file_is_not_replaced(folder: Path) -> None:
-    (folder / "codex").write_text("#!/bin/sh\n", "utf-8")
-    words = ("--scenario", "greeting.scenario.yaml", "--program", "codex")
+    (folder / "my-agent").write_text("#!/bin/sh\n", "utf-8")
+    words = ("--scenario", "greeting.scenario.yaml", "--program", "my-agent")
     with agent(folder, *words) as process:
         assert ended(process) == (
             2,
-            [f"--program {folder}/codex: there is another file; give a new name"],
+            [f"--program {folder}/my-agent: there is another file; give a new name"],
         )
-    with agent(folder, *words[:3], "no/codex") as process:
+    with agent(folder, *words[:3], "no/my-agent") as process:
         assert ended(process)[0] == 2
-    assert (folder / "codex").read_text("utf-8") == "#!/bin/sh\n"
+    assert (folder / "my-agent").read_text("utf-8") == "#!/bin/sh\n"
 
 
 @pytest.mark.parametrize(
@@ -214,3 +214,15 @@ def test_a_long_temporary_folder_is_no_obstacle(folder: Path) -> None:
             over_stdio(client, REQUESTS)
             assert ended(client) == (0, [])
         assert verdicts(long, process) == [("greeting", [])]
+
+
+def test_one_named_codex_speaks_as_codex_does(folder: Path) -> None:
+    with stage(folder, "codex") as process:
+        with started(folder, "--version", name="codex") as client:
+            assert client.communicate(timeout=BOUND)[0].startswith(b"codex-cli 0.")
+        with started(folder, "app-server", name="codex") as client:
+            thread = over_stdio(client, REQUESTS[:2], until="thread/started")[-1]
+            assert thread["params"]["thread"]["cliVersion"]
+            ended(client)
+        [(_, problems)] = verdicts(folder, process)
+    assert problems == ["greeting.scenario.yaml:3: model step 1 was never played: no call came"]

@@ -346,8 +346,9 @@ class Factory:
 
         A path is searched beside the test, then in the current folder. Of several scenarios each
         must be played, unless `allow_unused`. `name` is that of the executable `program`; `dialect`
-        is a release whose words the server speaks, in place of the specification's. `arguments` are
-        further ones of `agent app-server`, `env` further variables.
+        is the release whose words the server speaks, by default the newest one for a program named
+        `codex`, else the specification's words. `arguments` are further ones of `agent app-server`,
+        `env` further variables.
 
         With `strict` a broken SHOULD fails the test too; without it, it is a warning. An INFO is a
         warning in any case.
