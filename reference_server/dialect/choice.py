@@ -45,10 +45,13 @@ def edge_of(environment: Mapping[str, str], home: str) -> Edge:
     dialect = dialect_of(environment)
     if dialect is None:
         return plain_edge
+    from reference_server.dialect.memory import Memory
     from reference_server.dialect.transport import DialectTransport
 
+    memory = Memory()
+
     def speak(transport: Transport) -> Transport:
-        return DialectTransport(transport, dialect, home)
+        return DialectTransport(transport, dialect, home, memory)
 
     return speak
 

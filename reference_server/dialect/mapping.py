@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 from harness.protocol.dialects.table import Dialect
 from harness.protocol.wire.base import WireModel, to_camel
 from reference_server.dialect.ids import from_uuid, to_uuid
-from reference_server.dialect.placeholders import filler
+from reference_server.dialect.placeholders import filler, split_words
 
 Mapper = Callable[[Any], Any]
 """Returns a JSON value in the other dialect; objects are changed in place."""
@@ -27,16 +27,6 @@ def join_words(words: Any) -> Any:
         return words
     texts = cast("list[Any]", words)
     return shlex.join(texts) if all(isinstance(text, str) for text in texts) else texts
-
-
-def split_words(line: Any) -> Any:
-    """Return the words of a command line; any other value unchanged."""
-    if not isinstance(line, str):
-        return line
-    try:
-        return shlex.split(line)
-    except ValueError:
-        return [line]
 
 
 FORMS: Mapping[str, tuple[Mapper, Mapper]] = {"command-line": (join_words, split_words)}
@@ -94,7 +84,11 @@ class Compiler:
         for shape in self._dialect.shapes:
             if shape.at == places[0]:
                 return FORMS[shape.form][0 if self._outgoing else 1]
-        words = [(row.text, row.wire) for row in self._dialect.words if row.at == places[0]]
+        words = [
+            (row.text, filler(row.wire, self._facts)({}))
+            for row in self._dialect.words
+            if row.at == places[0]
+        ]
         if words:
             return _for_words(words if self._outgoing else [(wire, text) for text, wire in words])
         return self._of_annotation(model.model_fields[name].annotation, method)
@@ -131,7 +125,7 @@ class Compiler:
     def _drops(self, model: type[WireModel]) -> Iterator[Step]:
         for row in self._dialect.drops:
             if row.type == model.__name__:
-                yield _drop(row.name)
+                yield _drop(row.name, only_null=row.only_null)
 
     def _additions(self, type_name: str, method: str, names: Mapping[str, str]) -> Iterator[Step]:
         for row in self._dialect.members:
@@ -223,9 +217,10 @@ def _for_tags(by_tag: Mapping[str, Mapper]) -> Mapper:
     return map_tagged
 
 
-def _drop(name: str) -> Step:
+def _drop(name: str, *, only_null: bool) -> Step:
     def drop(members: dict[str, Any]) -> None:
-        members.pop(name, None)
+        if not only_null or members.get(name) is None:
+            members.pop(name, None)
 
     return drop
 

@@ -8,14 +8,26 @@ object too; null if there is none.
 """
 
 import re
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:\.[A-Za-z_]+)*)\}")
+_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:\.[A-Za-z_]+)*(?::words)?)\}")
+_WORDS = ":words"
 
 Fill = Callable[[Mapping[str, Any]], Any]
 """Returns a value with its placeholders filled from an object."""
+
+
+def split_words(line: Any) -> Any:
+    """Return the words of a command line; any other value unchanged."""
+    if not isinstance(line, str):
+        return line
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return [line]
 
 
 def filler(value: Any, facts: Mapping[str, Any]) -> Fill:
@@ -50,6 +62,14 @@ def _value_of(name: str, around: Mapping[str, Any], facts: Mapping[str, Any]) ->
         return time.time_ns() // 1_000_000
     if name == "now_s":
         return time.time_ns() // 1_000_000_000
+    if name.endswith(_WORDS):
+        line = _value_of(name.removesuffix(_WORDS), around, facts)
+        return split_words(line)
+    memory = facts.get("memory")
+    if name.startswith("thread.") and memory is not None:
+        return memory.thread_of(around).get(name.removeprefix("thread."))
+    if name.startswith("turn.") and memory is not None:
+        return memory.turn_of(around).get(name.removeprefix("turn."))
     value: Any = around if name.startswith(".") else facts
     for step in name.removeprefix(".").split("."):
         value = cast("dict[str, Any]", value).get(step) if isinstance(value, Mapping) else None

@@ -12,9 +12,11 @@ from typing import Any, cast
 from harness.protocol.dialects.table import Dialect, MethodRow
 from harness.protocol.wire.methods import BY_METHOD
 from harness.protocol.wire.rpc import ErrorCode
-from reference_server.dialect.ids import with_uuids
+from reference_server.dialect.ids import to_uuid, with_uuids
 from reference_server.dialect.mapping import Compiler, Mapper, Step
+from reference_server.dialect.memory import Memory
 from reference_server.dialect.placeholders import filler
+from reference_server.dialect.sequence import Sequencer, Written, step_of
 from reference_server.transport.base import Incoming, Transport
 
 UNKNOWN_HERE = "dialect:"
@@ -28,10 +30,17 @@ Message = dict[str, Any]
 class DialectTransport:
     """A transport whose peer speaks a release. `home` is the folder of settings that it is told."""
 
-    def __init__(self, inner: Transport, dialect: Dialect, home: str) -> None:
+    def __init__(
+        self, inner: Transport, dialect: Dialect, home: str, memory: Memory | None = None
+    ) -> None:
         self._inner = inner
         self._dialect = dialect
-        self._facts: dict[str, Any] = {"version": dialect.release, "home": home}
+        self._memory = memory or Memory()
+        self._facts: dict[str, Any] = {
+            "version": dialect.release,
+            "home": home,
+            "memory": self._memory,
+        }
         self._outgoing = Compiler(dialect, self._facts, outgoing=True)
         self._incoming = Compiler(dialect, self._facts, outgoing=False)
         self._notifications: dict[str, tuple[Mapper | None, list[Step]]] = {}
@@ -39,8 +48,12 @@ class DialectTransport:
         """Requests of the client that are not answered, by id."""
         self._server_requests: dict[Any, str] = {}
         """Methods of the server's requests that are not answered, by id."""
-        self._unwanted = {row.method for row in dialect.drops if row.method}
-        self._orders = {row.second: row.first for row in dialect.orders}
+        self._dropped = {row.method for row in dialect.drops if row.method and not row.empty}
+        self._unwanted: set[str] = set()
+        """Notifications that the client does not want; the edge learns from them."""
+        self._unwanted_empty = {row.method: row.empty for row in dialect.drops if row.empty}
+        self._refusals = {(row.method, row.name): row for row in dialect.refusals}
+        self._sequencer = Sequencer(dialect, self._facts, self._memory, self._complete)
 
     @property
     def amount_read(self) -> int:
@@ -61,10 +74,13 @@ class DialectTransport:
     async def send(self, messages: list[bytes]) -> None:
         """Write all messages, in the words of the release. Raises PeerGone."""
         written = [line for message in messages for line in self._write(message)]
-        if self._orders:
-            self._reorder(written)
-        if written:
-            await self._inner.send([line for _, line in written])
+        lines = [
+            _encode(one.message).encode()
+            for one in self._sequencer.arrange(written)
+            if one.message.get("method") not in self._unwanted
+        ]
+        if lines:
+            await self._inner.send(lines)
 
     def _read(self, line: bytes) -> bytes:
         """Return a line of the client in the words of the text; as it is if it is not a message."""
@@ -96,7 +112,15 @@ class DialectTransport:
 
     def _begin_request(self, request_id: Any, method: str, message: Message) -> None:
         row = self._dialect.methods.get(method)
-        self._requests[request_id] = {"method": method, "params": message.get("params")}
+        params = message.get("params")
+        self._requests[request_id] = {"method": method, "params": params}
+        refusal = self._refusal_of(method, params)
+        if refusal:
+            self._requests[request_id]["refusal"] = refusal
+            message["method"] = UNKNOWN_HERE + method
+            return
+        if method == "turn/interrupt" and isinstance(params, dict):
+            self._memory.note_interrupt(cast("Message", params).get("turnId"))
         if row is not None and row.via:
             message["method"] = row.via
         elif row is not None and method in BY_METHOD:
@@ -124,14 +148,27 @@ class DialectTransport:
         spec = BY_METHOD.get(row.via if row is not None and row.via else method)
         return None if spec is None else self._incoming.of_model(spec.params, method)
 
-    def _write(self, line: bytes) -> Iterator[tuple[Message, bytes]]:
+    def _refusal_of(self, method: str, params: Any) -> str:
+        """Return the message with which the release refuses a word of the params, "" for none."""
+        if not isinstance(params, dict):
+            return ""
+        for (name_of_method, name), row in self._refusals.items():
+            word = cast("Message", params).get(name) if name_of_method == method else None
+            if isinstance(word, str) and word in row.words:
+                return row.message.replace("{word}", word)
+        return ""
+
+    def _write(self, line: bytes) -> Iterator[Written]:
         """Yield the messages of the release for one of the text: none, one or several."""
         message: Message = json.loads(line)
         method = message.get("method")
         if method is None:
-            yield from map(_with_line, self._answer(message))
+            yield from self._answer(message)
             return
-        if method in self._unwanted:
+        if method in self._dropped:
+            return
+        empty = self._unwanted_empty.get(method)
+        if empty and message["params"].get(empty) == "":
             return
         if "id" in message:
             self._server_requests[message["id"]] = method
@@ -141,7 +178,14 @@ class DialectTransport:
         if "id" not in message:
             for step in steps:
                 step(message)
-        yield _with_line(message)
+            yield Written(message, step_of(message, method))
+        else:
+            yield Written(message, f"{method} request")
+
+    def _complete(self, message: Message) -> None:
+        """Add the members around the params of a notification that the dialect adds."""
+        for step in self._of_notification(message["method"])[1]:
+            step(message)
 
     def _of_notification(self, method: str) -> tuple[Mapper | None, list[Step]]:
         found = self._notifications.get(method)
@@ -151,11 +195,22 @@ class DialectTransport:
             found = self._notifications[method] = (mapper, self._outgoing.envelope(method))
         return found
 
-    def _answer(self, message: Message) -> Iterator[Message]:
+    def _answer(self, message: Message) -> Iterator[Written]:
         request = self._requests.pop(message.get("id"), None)
         method = "" if request is None else request["method"]
+        params = None if request is None else request["params"]
+        for answer in self._answers(message, request, method):
+            own = answer.get("method") or method
+            yield Written(answer, step_of(answer, own), params)
+
+    def _answers(self, message: Message, request: Message | None, method: str) -> Iterator[Message]:
         row = self._dialect.methods.get(method)
         error = message.get("error")
+        if request is not None and "refusal" in request:
+            code = self._dialect.error_codes.get(ErrorCode.INVALID_PARAMS, ErrorCode.INVALID_PARAMS)
+            error = {"code": code, "message": request["refusal"]}
+            yield {"id": message["id"], "error": error}
+            return
         if error is not None:
             if (
                 row is not None
@@ -170,7 +225,9 @@ class DialectTransport:
             error["message"] = with_uuids(error["message"])
         else:
             spec = BY_METHOD.get(row.via if row is not None and row.via else method)
+            self._note_settings(method, request, message["result"])
             if spec is not None and spec.result is not None:
+                self._facts["params"] = None if request is None else request["params"]
                 mapper = self._outgoing.of_model(spec.result, method)
                 if mapper is not None:
                     message["result"] = mapper(message["result"])
@@ -179,30 +236,27 @@ class DialectTransport:
                 return
         yield message
 
+    def _note_settings(self, method: str, request: Message | None, result: Any) -> None:
+        if method not in ("thread/start", "thread/resume", "thread/fork") or request is None:
+            return
+        thread_id = to_uuid(result["thread"]["id"])
+        if method == "thread/fork":
+            source = cast("Message", request["params"] or {}).get("threadId")
+            self._memory.copy_settings(to_uuid(str(source)), thread_id)
+        else:
+            self._memory.note_settings(thread_id, result)
+
     def _answer_by_row(
         self, request_id: Any, row: MethodRow, request: Message, result: Any = None
     ) -> Iterator[Message]:
         facts = {**self._facts, "params": request["params"], "result": result}
         if row.error is not None:
             code, words = row.error
+            words = filler(words, facts)({})
             yield {"id": request_id, "error": {"code": code, "message": words}}
         else:
             yield {"id": request_id, "result": filler(row.result, facts)({})}
         for method, params in row.notifications:
-            if method in self._unwanted:
-                continue
             message = {"method": method, "params": filler(params, facts)({})}
-            for step in self._of_notification(method)[1]:
-                step(message)
+            self._complete(message)
             yield message
-
-    def _reorder(self, written: list[tuple[Message, bytes]]) -> None:
-        """Exchange neighbours that the release writes in the other order."""
-        for index in range(len(written) - 1):
-            (first, _), (second, _) = written[index], written[index + 1]
-            if self._orders.get(first.get("method", "")) == second.get("method"):
-                written[index], written[index + 1] = written[index + 1], written[index]
-
-
-def _with_line(message: Message) -> tuple[Message, bytes]:
-    return message, _encode(message).encode()

@@ -60,11 +60,17 @@ class ShapeRow(NamedTuple):
 
 
 class DropRow(NamedTuple):
-    """A member of a type that the release does not write; with `method`, a notification."""
+    """A member of a type that the release does not write; with `method`, a notification.
+
+    With `only_null` the member is left out only where it is null; with `empty`, the notification
+    only where that member of its params is an empty text.
+    """
 
     type: str = ""
     name: str = ""
     method: str = ""
+    only_null: bool = False
+    empty: str = ""
 
 
 class MethodRow(NamedTuple):
@@ -87,6 +93,39 @@ class OrderRow(NamedTuple):
 
     first: str
     second: str
+
+
+class NotificationRow(NamedTuple):
+    """A notification that the release writes `before` or `after` a step of the text's server.
+
+    A step is described in `reference_server/dialect/sequence.py`. The placeholders of `params` are
+    filled from that message. All of `needs` must have a value, none of `unless`; with `request`,
+    the params of the answered request must have one of these members.
+    """
+
+    method: str
+    params: Any
+    before: str = ""
+    after: str = ""
+    needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    request: tuple[str, ...] = ()
+
+
+class HoldRow(NamedTuple):
+    """A notification that the release writes later: right before one of these steps."""
+
+    method: str
+    steps: tuple[str, ...]
+
+
+class RefuseRow(NamedTuple):
+    """Words of a request's member that the text has and the release refuses with -32600."""
+
+    method: str
+    name: str
+    words: tuple[str, ...]
+    message: str
 
 
 class Dialect(NamedTuple):
@@ -112,6 +151,9 @@ class Dialect(NamedTuple):
     drops: tuple[DropRow, ...]
     methods: Mapping[str, MethodRow]
     orders: tuple[OrderRow, ...]
+    notifications: tuple[NotificationRow, ...]
+    holds: tuple[HoldRow, ...]
+    refusals: tuple[RefuseRow, ...]
     error_codes: Mapping[int, int]
 
 
@@ -185,12 +227,13 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
         members=tuple(
             MemberRow(
                 tuple(row["types"]) if "types" in row else (row["type"],),
-                row["name"],
+                name,
                 row.get("value"),
                 tuple(row.get("methods", ())),
                 row.get("replaces", False),
             )
             for row in _rows(table, "member", version)
+            for name in row.get("names") or [row["name"]]
         ),
         renames=tuple(
             RenameRow(row["type"], row["name"], row["wire"])
@@ -201,12 +244,37 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
         ),
         shapes=tuple(ShapeRow(row["at"], row["form"]) for row in _rows(table, "shape", version)),
         drops=tuple(
-            DropRow(row.get("type", ""), row.get("name", ""), row.get("method", ""))
+            DropRow(
+                row.get("type", ""),
+                row.get("name", ""),
+                row.get("method", ""),
+                row.get("only_null", False),
+                row.get("empty", ""),
+            )
             for row in _rows(table, "drop", version)
         ),
         methods={row["name"]: _method_row(row) for row in _rows(table, "method", version)},
         orders=tuple(
             OrderRow(row["first"], row["second"]) for row in _rows(table, "order", version)
+        ),
+        notifications=tuple(
+            NotificationRow(
+                row["method"],
+                row["params"],
+                row.get("before", ""),
+                row.get("after", ""),
+                tuple(row.get("needs", ())),
+                tuple(row.get("unless", ())),
+                tuple(row.get("request", ())),
+            )
+            for row in _rows(table, "notification", version)
+        ),
+        holds=tuple(
+            HoldRow(row["method"], tuple(row["steps"])) for row in _rows(table, "hold", version)
+        ),
+        refusals=tuple(
+            RefuseRow(row["method"], row["name"], tuple(row["words"]), row["message"])
+            for row in _rows(table, "refuse", version)
         ),
         error_codes={row["text"]: row["wire"] for row in _rows(table, "error_code", version)},
     )

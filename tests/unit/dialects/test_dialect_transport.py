@@ -141,7 +141,7 @@ async def test_a_row_can_take_its_values_from_a_method_of_the_text() -> None:
 
 
 async def test_notifications_that_the_client_or_the_release_does_not_want_are_left_out() -> None:
-    wire = Wire(drops=(DropRow(method="thread/closed"),))
+    wire = Wire(drops=(DropRow(method="thread/closed"),), notifications=())
     capabilities = {"optOutNotificationMethods": ["turn/started", 7]}
     handshake = {"clientInfo": {"name": "me", "version": "2"}, "capabilities": capabilities}
     await wire.received({"id": 1, "method": "initialize", "params": handshake})

@@ -15,7 +15,10 @@ from harness.protocol.wire import methods
 from harness.protocol.wire.base import WireModel
 from reference_server.dialect.mapping import FORMS
 
-KINDS = ("member", "rename", "word", "shape", "drop", "method", "order", "error_code")
+KINDS = (
+    *("member", "rename", "word", "shape", "drop", "method", "order", "error_code"),
+    *("notification", "hold", "refuse"),
+)
 
 
 def rows() -> list[tuple[str, dict[str, Any]]]:

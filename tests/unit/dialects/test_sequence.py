@@ -1,0 +1,90 @@
+"""Rows that add, hold back and refuse messages at the edge."""
+
+from typing import Any
+
+import pytest
+
+from harness.protocol.dialects.table import HoldRow, NotificationRow, RefuseRow
+from tests.unit.dialects.test_dialect_transport import THREAD, TURN, Wire
+
+pytestmark = pytest.mark.anyio
+
+
+def note(method: str, **params: Any) -> dict[str, Any]:
+    return {"method": method, "params": {"threadId": "thr_1", **params}}
+
+
+def turn(status: str) -> dict[str, Any]:
+    return {"id": "turn_1", "items": [], "status": status, "error": None}
+
+
+STARTED = note("turn/started", turn=turn("inProgress"))
+COMPLETED = note("turn/completed", turn=turn("completed"))
+IDLE = note("thread/status/changed", status={"type": "idle"})
+USAGE = note("thread/tokenUsage/updated", turnId="turn_1", tokenUsage={"total": {}, "last": {}})
+
+
+def methods(written: list[Any]) -> list[str]:
+    return [message.get("method", "answer") for message in written]
+
+
+async def test_notification_is_added_before_a_step_with_values_of_the_thread() -> None:
+    row = NotificationRow(
+        "read/changed",
+        {"thread": "{.threadId}", "turn": "{turn.id}"},
+        before="thread/status/changed idle",
+        needs=("{turn.id}",),
+    )
+    wire = Wire(notifications=(row,), holds=())
+    written = await wire.written(IDLE, STARTED, IDLE, COMPLETED, IDLE)
+    added = [message["params"] for message in written if message["method"] == "read/changed"]
+    assert added == [{"thread": THREAD, "turn": TURN}]
+    assert methods(written)[2:4] == ["read/changed", "thread/status/changed"]
+
+
+async def test_added_notification_can_depend_on_the_params_of_the_request() -> None:
+    row = NotificationRow("notice", {}, before="thread/read result", request=("includeTurns",))
+    wire = Wire(notifications=(row,), holds=())
+    thread = {"id": "thr_1", "status": {"type": "idle"}, "turns": []}
+    written: list[Any] = []
+    for number, wanted in enumerate((True, False)):
+        params = {"threadId": THREAD, "includeTurns": wanted}
+        await wire.received({"id": number, "method": "thread/read", "params": params})
+        written += await wire.written({"id": number, "result": {"thread": dict(thread)}})
+    assert methods(written) == ["notice", "answer", "answer"]
+
+
+async def test_held_notification_comes_before_the_step_that_ends_it() -> None:
+    row = HoldRow("thread/tokenUsage/updated", ("thread/status/changed idle",))
+    wire = Wire(notifications=(), holds=(row,))
+    assert await wire.written(STARTED, USAGE, note("thread/archived")) != []
+    written = await wire.written(IDLE)
+    assert methods(written) == ["thread/tokenUsage/updated", "thread/status/changed"]
+
+
+async def test_word_that_the_release_refuses_is_answered_with_its_error() -> None:
+    row = RefuseRow("thread/start", "approvalPolicy", ("reject",), "unknown variant `{word}`")
+    wire = Wire(refusals=(row,))
+    request = {"id": 1, "method": "thread/start", "params": {"approvalPolicy": "reject"}}
+    read = await wire.received(request)
+    assert read["method"] != "thread/start"
+    error = {"code": -32601, "message": "there is no method"}
+    (answer,) = await wire.written({"id": 1, "error": error})
+    assert answer["error"] == {"code": -32600, "message": "unknown variant `reject`"}
+
+
+async def test_fork_has_the_settings_of_its_source() -> None:
+    wire = Wire()
+    settings = {"model": "m", "approvalPolicy": "never", "sandbox": {"type": "dangerFullAccess"}}
+    thread = {"id": "thr_1", "cwd": "/w", "modelProvider": "p", "updatedAt": 1}
+    started = {**settings, "cwd": "/w", "modelProvider": "p", "thread": dict(thread)}
+    await wire.received({"id": 1, "method": "thread/start", "params": {}})
+    await wire.written({"id": 1, "result": started})
+    await wire.received({"id": 2, "method": "thread/fork", "params": {"threadId": THREAD}})
+    written = await wire.written({"id": 2, "result": {"thread": {**thread, "id": "thr_2"}}})
+    result = next(message["result"] for message in written if "result" in message)
+    assert {name: result[name] for name in ("model", "approvalPolicy", "cwd")} == {
+        "model": "m",
+        "approvalPolicy": "never",
+        "cwd": "/w",
+    }
