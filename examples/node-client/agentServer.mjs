@@ -14,7 +14,8 @@ import { createInterface } from "node:readline";
 /** Start `agent app-server` with scenarios; `url` is its address, `end()` its verdict. */
 export async function agentServer(...scenarios) {
   const server = await Server.begin();
-  const url = await server.start(scenarios, ["--listen", "ws://127.0.0.1:0"]);
+  const all = scenarios.length ? scenarios : ["default"];
+  const url = await server.start(all, ["--listen", "ws://127.0.0.1:0"]);
   return { url, end: () => server.end() };
 }
 
@@ -24,7 +25,7 @@ export async function agentServer(...scenarios) {
  * `program` is its path, `folder` that of PATH, `env` an environment with both, `end()` the verdict.
  * `dialect` is a release whose words it speaks, in place of the specification's.
  */
-export async function agentProgram(scenarios, { name = "codex", dialect, strict = false } = {}) {
+export async function agentProgram(scenarios = "default", { name = "codex", dialect, strict = false } = {}) {
   const server = await Server.begin(dialect);
   const words = ["--program", join(server.bin, name), ...(strict ? ["--strict"] : [])];
   const program = await server.start([scenarios].flat(), words);

@@ -7,6 +7,7 @@ caller closes the stream, as an interrupt does.
 from collections.abc import Iterable
 from typing import Protocol
 
+from harness.model.default_script import DefaultModel
 from harness.model.model import ScriptedModel
 from harness.model.script import Script
 from harness.model.wire.responses import ResponsesEncoder
@@ -24,13 +25,20 @@ class ScenarioScripts(Protocol):
         ...
 
     @property
+    def default_script(self) -> bool:
+        """Return whether the built-in default script is played."""
+        ...
+
+    @property
     def strict_model(self) -> bool:
         """Return whether a call of a thread that has no script is a problem."""
         ...
 
 
 def scripted_model_of(scenario: ScenarioScripts) -> ScriptedModel:
-    """Return a model that plays a scenario's scripts."""
+    """Return a model that plays a scenario's scripts, or the default script."""
+    if scenario.default_script:
+        return DefaultModel()
     model = ScriptedModel(scenario.scripts(), ResponsesEncoder(), strict=scenario.strict_model)
     for gate in scenario.opened_gates():
         model.gates.open(gate)

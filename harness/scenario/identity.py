@@ -21,6 +21,15 @@ def bundled_folder() -> Path:
     return shipped if shipped.is_dir() else package.parent / "scenarios"
 
 
+DEFAULT_ID = "default"
+"""The id of the scenario whose model needs no script, for clients under test."""
+
+
+def default_scenario() -> Path:
+    """Return the file of the scenario with `DEFAULT_ID`; no run plays it to a server."""
+    return Path(__file__).with_name(f"{DEFAULT_ID}{SUFFIX}")
+
+
 def is_bundled(path: Path) -> bool:
     """Return whether a path is that of a bundled scenario or family."""
     return path.resolve().is_relative_to(bundled_folder())
@@ -36,6 +45,8 @@ def root_of(path: Path) -> Path:
     folder = path.resolve().parent
     if is_bundled(path):
         return bundled_folder()
+    if path.resolve() == default_scenario().resolve():
+        return folder
     project = _project_folder(folder)
     if project is not None:
         return project

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from harness.protocol.escapes import is_utf8
 from harness.protocol.values import obj
+from harness.scenario.client_tests import find_client_test_mistake
 from harness.scenario.explain import add_mistakes, unknown_name
 from harness.scenario.families import load_family, scenario_paths_in
 from harness.scenario.faults import find_fault_mistake
@@ -277,8 +278,10 @@ def _check_scenario(
 ) -> None:
     """Add mistakes that only show in a scenario of valid types."""
     NameChecker(scenario, mistakes).check()
-    problem = find_unplayable(scenario) or find_fault_mistake(
-        scenario.faults, scenario.surfaces, bool(scenario.race_actions)
+    problem = (
+        find_unplayable(scenario)
+        or find_fault_mistake(scenario.faults, scenario.surfaces, bool(scenario.race_actions))
+        or find_client_test_mistake(scenario)
     )
     if problem is not None:
         mistakes.add(*problem)

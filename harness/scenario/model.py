@@ -173,7 +173,7 @@ class Scenario(Strict):
     `surfaces` are the ways to talk to an agent on which it can be played: the session protocol,
     `agent exec` with a process for each turn, the command `agent mcp`, and the calls of an SDK.
     Without `client` it is for a client under test: `agent app-server --listen` plays the model's
-    side to it.
+    side to it. With `default_script` the built-in `harness.model.default_script` is that side.
     """
 
     title: str = Field(min_length=1, max_length=200)
@@ -193,6 +193,7 @@ class Scenario(Strict):
     server: Literal["shared", "fresh"] = "shared"
     client_name: str | None = Field(default=None, min_length=1, max_length=100)
     strict_model: bool = False
+    default_script: bool = False
     races: Races = Field(default_factory=list[Action])
     faults: list[FaultEntry] = Field(default_factory=list[FaultEntry])
     model: ModelSide = Field(default_factory=list[ModelStep])

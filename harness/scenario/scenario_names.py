@@ -13,7 +13,15 @@ from harness.errors import UsageError
 from harness.scenario.bundled import bundled_files
 from harness.scenario.explain import unknown_name
 from harness.scenario.families import is_row, scenario_paths_in
-from harness.scenario.identity import FAMILY, SUFFIX, SUFFIXES, root_of, scenario_id
+from harness.scenario.identity import (
+    DEFAULT_ID,
+    FAMILY,
+    SUFFIX,
+    SUFFIXES,
+    default_scenario,
+    root_of,
+    scenario_id,
+)
 from harness.scenario.loader import describe_empty_folders, find_scenarios
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.race_id import RaceId
@@ -120,6 +128,8 @@ def _find_files(name: str, word: str) -> list[Path]:
             return [file]
     if name in bundled:
         return [bundled[name]]
+    if name == DEFAULT_ID:
+        return [default_scenario()]
     folder, family = _root_of_ids() / name, _root_of_ids() / (name + FAMILY)
     paths = [path for path in (family, folder) if name and path.exists()]
     if paths:

@@ -63,7 +63,17 @@ def scenario_defaults(path: Path) -> Config:
         "model": "model",
     }
     values = {names[name]: getattr(stated, name) for name in stated.model_fields_set}
-    return replace(Config(), **{name: value for name, value in values.items() if value is not None})
+    config = Config(model_auto_compact_token_limit=_compact_limit(path))
+    return replace(config, **{name: value for name, value in values.items() if value is not None})
+
+
+def _compact_limit(path: Path) -> int | None:
+    """Return the limit that the default script needs for its compaction; else None."""
+    if not _scenario(path).default_script:
+        return None
+    from harness.model.default_script import COMPACT_TOKENS
+
+    return COMPACT_TOKENS
 
 
 @contextmanager
@@ -105,10 +115,18 @@ def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:
 
 def _scenario(path: Path) -> "Scenario":
     """Load the scenario of a file or of a bundled id. Raises UsageError with one line."""
-    from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
+    from harness.scenario.identity import (
+        DEFAULT_ID,
+        SUFFIX,
+        bundled_folder,
+        default_scenario,
+        row_of_path,
+    )
     from harness.scenario.loader import ScenarioError, load_scenario
 
     bundled = bundled_folder() / f"{path}{SUFFIX}"
+    if str(path) == DEFAULT_ID:
+        bundled = default_scenario()
     # A row of a family is named like a file of its own.
     is_own = path.exists() or row_of_path(path) is not None
     if not is_own and not bundled.is_file() and row_of_path(bundled) is None:

@@ -333,7 +333,7 @@ class Factory:
 
     def __call__(
         self,
-        scenario: Scenarios,
+        scenario: Scenarios = "default",
         *,
         name: str = "codex",
         dialect: str | None = None,
@@ -343,6 +343,8 @@ class Factory:
         strict: bool = False,
     ) -> AgentServer:
         """Return a server for a scenario: a file, a folder, an id such as `turns/plain-turn`.
+
+        Without one it plays the default script, in which a word of the prompt says what happens.
 
         A path is searched beside the test, then in the current folder. Of several scenarios each
         must be played, unless `allow_unused`. `name` is that of the executable `program`; `dialect`

@@ -92,7 +92,12 @@ def test_every_key_of_a_scenario_is_used(bundled: list[Loaded]) -> None:
     # `strict_model` is for servers that one knows: an auxiliary call of a server is no failure.
     # `extensions` is for servers that have more than the protocol.
     # `faults` says nothing of a server: the examples of docs/scenarios.md are played in its place.
-    assert set(Scenario.model_fields) - used <= {"strict_model", "extensions", "faults"}
+    assert set(Scenario.model_fields) - used <= {
+        "strict_model",
+        "extensions",
+        "faults",
+        "default_script",
+    }
 
 
 def test_every_method_is_asked_by_a_scenario_that_a_server_can_play(bundled: list[Loaded]) -> None:
