@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
     reads_input = True
     try:
         _check_output()
-        options = parse(arguments)
+        options = _in_words_of_text(parse(arguments))
         reads_input = options.prompt in (None, "-")
         begin_log()
         status = _run(options)
@@ -145,7 +145,26 @@ def _run(options: Options) -> int:
         sink = _sink(options, job.cwd, output, terminal=terminal)
         if file is not None:
             sink = LastMessageSink(sink, file)
+        if os.environ.get("AGENT_DIALECT"):
+            sink = _in_dialect(sink)
         return anyio.run(_play, home, job, sink, output, model_transport)
+
+
+def _in_words_of_text(options: Options) -> Options:
+    """Return the options with the thread to resume under the id that the server gave it."""
+    if options.resume is None or not os.environ.get("AGENT_DIALECT"):
+        return options
+    from reference_server.dialect.ids import from_uuid
+
+    return replace(options, resume=from_uuid(options.resume))
+
+
+def _in_dialect(sink: Sink) -> Sink:
+    from reference_server.dialect.choice import dialect_of
+    from reference_server.dialect.exec_events import DialectSink
+
+    dialect = dialect_of(os.environ)
+    return sink if dialect is None else DialectSink(sink, dialect)
 
 
 def _can_write(home: Home) -> bool:

@@ -25,6 +25,13 @@ def add_settings_options(parser: ArgumentParser) -> None:
         help="a setting that takes the place of what config.toml says, such as "
         "model_providers.mine.request_max_retries=2; may be given more than once",
     )
+    # Read before the command is chosen; here for its --help.
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        help="speak as a release of Codex: codex-0.107, codex-0.169, one between them, or codex "
+        "for the newest",
+    )
     for option, value in (("--enable", "true"), ("--disable", "false")):
         parser.add_argument(
             option,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    model_validator,
 )
 
 from harness.client.target.inheritance import merge_profiles
@@ -31,6 +32,7 @@ from harness.client.target.naming import (
 from harness.client.target.shell_syntax import as_shell_command, operator_of
 from harness.client.target.tomltext import Place, Toml, read_toml, steps_of
 from harness.errors import UsageError
+from harness.protocol.dialects.table import DialectError, load_dialect
 from harness.trace.nearest import did_you_mean, unknown_name
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
@@ -111,6 +113,13 @@ def _check_keys(value: list[str]) -> list[str]:
     for key in value:
         steps_of(key)
     return value
+
+
+def _check_dialect(value: str) -> str:
+    try:
+        return load_dialect(value).name if value else ""
+    except DialectError as error:
+        raise ValueError(str(error)) from error
 
 
 def _split_words(value: Any) -> Any:
@@ -200,7 +209,32 @@ class Profile(_Table):
         default_factory=dict[Outcome, list[str]]
     )
     deviations: list[Deviation] = Field(default_factory=list[Deviation])
+    dialect: Annotated[str, AfterValidator(_check_dialect)] = ""
     _toml: Toml | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_dialect(cls, value: Any) -> Any:
+        """Take names, home and folder from the dialect's table where the file gives none."""
+        if not isinstance(value, dict):
+            return value
+        members = cast("dict[str, Any]", value)
+        name = members.get("dialect")
+        if not isinstance(name, str) or not name:
+            return members
+        try:
+            dialect = load_dialect(name)
+        except DialectError:
+            # The check of the member itself has the place.
+            return members
+        renamed = {f"{row.type}.{row.name}": row.wire for row in dialect.renames}
+        given = members.get("names")
+        return {
+            "home_env": dialect.environment["AGENT_HOME"],
+            "agent_folder": dialect.folder,
+            **members,
+            "names": renamed | (cast("dict[str, Any]", given) if isinstance(given, dict) else {}),
+        }
 
     def remember_places(self, toml: Toml) -> None:
         """Keep the place of each key for later checks."""

@@ -1,0 +1,99 @@
+"""`agent` as a release of Codex: by the option, the variable, and the name `codex`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+AGENT = Path(sys.executable).parent / "agent"
+SECONDS = 30
+
+
+def run(
+    words: list[str], home: Path, messages: list[Any] | None = None, /, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end; `messages` are its input, a line each."""
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], **variables}
+    lines = "".join(f"{json.dumps(message)}\n" for message in messages or [])
+    return subprocess.run(
+        words, env=environment, input=lines, capture_output=True, text=True, timeout=SECONDS
+    )
+
+
+@pytest.fixture
+def codex(tmp_path: Path) -> str:
+    """Return the path of a link named `codex` to the program `agent`."""
+    link = tmp_path / "bin" / "codex"
+    link.parent.mkdir()
+    link.symlink_to(AGENT)
+    return str(link)
+
+
+def initialized(words: list[str], home: Path, **variables: str) -> dict[str, Any]:
+    """Return the result of `initialize` of a server."""
+    params = {"clientInfo": {"name": "me", "version": "2"}}
+    ended = run(words, home, [{"id": 1, "method": "initialize", "params": params}], **variables)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout.splitlines()[0])["result"]
+
+
+def test_a_link_named_codex_serves_the_newest_release(codex: str, tmp_path: Path) -> None:
+    assert run([codex, "--version"], tmp_path).stdout == "codex-cli 0.169.0\n"
+    settings = tmp_path / "settings"
+    words = [codex, "--config", "model=mine", "app-server", "--listen", "stdio://"]
+    result = initialized(words, tmp_path, CODEX_HOME=str(settings))
+    assert result["userAgent"].startswith("me/0.169.0 ")
+    assert result["codexHome"] == str(settings)
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        (["app-server", "--dialect", "codex-0.107"], {}),
+        (["--dialect=codex-0.107", "app-server"], {}),
+        (["app-server"], {"AGENT_DIALECT": "codex-0.107.0"}),
+    ],
+    ids=["after", "before", "variable"],
+)
+def test_the_release_is_chosen_by_option_or_variable(
+    words: list[str], variables: dict[str, str], tmp_path: Path
+) -> None:
+    result = initialized([str(AGENT), *words], tmp_path, **variables)
+    assert result["userAgent"].startswith("me/0.107.0 ")
+    assert "codexHome" not in result
+
+
+def test_without_a_dialect_the_server_speaks_as_the_text(tmp_path: Path) -> None:
+    assert initialized([str(AGENT), "app-server"], tmp_path)["userAgent"].startswith("agent/")
+
+
+@pytest.mark.parametrize("word", ["codex-0.1", "other", "codex-"])
+def test_an_unknown_dialect_ends_the_program_with_one_line(word: str, tmp_path: Path) -> None:
+    ended = run([str(AGENT), "app-server", "--dialect", word], tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert f"unknown dialect '{word}'; known: codex-0.107, codex-0.169" in ended.stderr
+
+
+def test_the_folder_of_settings_is_the_releases(codex: str, tmp_path: Path) -> None:
+    run([codex, "mcp", "add", "x", "--", "echo"], tmp_path)
+    assert (tmp_path / ".codex" / "config.toml").is_file()
+    assert not (tmp_path / ".agent").exists()
+
+
+def test_a_thread_of_exec_is_resumed_by_its_uuid(codex: str, tmp_path: Path) -> None:
+    words = [codex, "exec", "--json", "--skip-git-repo-check", "--cd", str(tmp_path)]
+    home = {"CODEX_HOME": str(tmp_path / "home")}
+    first = run([*words, "--scenario", "turns/plain-turn", "hi"], tmp_path, **home)
+    started, *_, completed = map(json.loads, first.stdout.splitlines())
+    assert completed["usage"]["reasoning_output_tokens"] == 0
+    thread = started["thread_id"]
+    assert len(thread) == 36
+    again = run(
+        [*words, "--scenario", "turns/plain-turn", "resume", thread, "more"], tmp_path, **home
+    )
+    assert json.loads(again.stdout.splitlines()[0]) == started, again.stderr
