@@ -187,6 +187,9 @@ def _scenario(
     ]
     if parsed.program is not None and parsed.listen is not None:
         parser.error("--program: clients start the program in place of --listen; give one of them")
+    if parsed.listen == "stdio://" and os.environ.get("AGENT_DIALECT") and not stage_options:
+        # So clients of the release start it, again and again with the same home.
+        parsed.listen = None
     if parsed.scenario is None or (parsed.listen is None and parsed.program is None):
         if stage_options:
             other = "" if parsed.program is not None else " and --listen or --program"

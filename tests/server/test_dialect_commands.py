@@ -97,3 +97,21 @@ def test_a_thread_of_exec_is_resumed_by_its_uuid(codex: str, tmp_path: Path) -> 
         [*words, "--scenario", "turns/plain-turn", "resume", thread, "more"], tmp_path, **home
     )
     assert json.loads(again.stdout.splitlines()[0]) == started, again.stderr
+
+
+def test_a_thread_is_there_again_after_a_restart_with_listen_stdio(
+    codex: str, tmp_path: Path
+) -> None:
+    words = [codex, "app-server", "--listen", "stdio://", "--scenario", "turns/plain-turn"]
+    home = {"CODEX_HOME": str(tmp_path / "home")}
+    text = [{"type": "text", "text": "hi"}]
+    first = run(words, tmp_path, [{"id": 1, "method": "thread/start", "params": {}}], **home)
+    thread = json.loads(first.stdout.splitlines()[0])["result"]["thread"]["id"]
+    params = {"threadId": thread}
+    started = {"id": 2, "method": "turn/start", "params": {**params, "input": text}}
+    resumed = {"id": 1, "method": "thread/resume", "params": params}
+    again = run(words, tmp_path, [resumed, started], **home)
+    answers = [json.loads(line) for line in again.stdout.splitlines()]
+    results = {one["id"]: one for one in answers if "id" in one}
+    assert results[1]["result"]["thread"]["id"] == thread
+    assert "result" in results[2]
