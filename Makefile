@@ -57,7 +57,7 @@ rule: $(STAMP) ## begin a rule: RULE=family.slug NEXT_TO=a-rule-that-exists
 prove: $(STAMP) ## prove one rule and write its rows: RULE=family.slug
 	@$(BIN)/python -m tools.prove "$(RULE)"
 
-bare: $(STAMP) ## the scenarios about commands and the tests of the sandbox, as on a machine without bubblewrap
+bare: $(STAMP) ## scenarios of commands and patches, and the tests of the sandbox, as on a machine without bubblewrap
 	@tools/bare.sh
 
 real: $(STAMP) sandbox ## install the real servers and judge both, with loopback only

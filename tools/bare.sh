@@ -1,6 +1,7 @@
 #!/bin/sh
-# Plays the areas with scenarios about commands, and the tests of the sandbox, as on a machine without
-# bubblewrap: they pass, and say what was not judged. `make demo` plays the other areas and programs.
+# Plays the scenarios that run a command or change a file, and the tests of the sandbox, as on a
+# machine without bubblewrap: they pass, and say what was not judged. No other scenario depends on it;
+# `make demo` plays them. tests/architecture/test_make_targets.py holds that none is left out.
 # Fails if bubblewrap was there after all: the pass would prove nothing.
 # Where it works and cannot be hidden it says so, and fails in CI only.
 set -eu
@@ -27,10 +28,9 @@ run() { # a command; what it says is shown, and kept
     [ ! -e "$said.status" ] || { echo "make bare: $* ended with $(cat "$said.status")"; exit 1; }
 }
 run .venv/bin/harness run --target reference -v --agent-cmd .venv/bin/agent \
-    --server-cmd ".venv/bin/agent app-server" scenarios/approvals scenarios/choices scenarios/clients \
-    scenarios/commands scenarios/compaction scenarios/exec scenarios/failures scenarios/files \
-    scenarios/interrupts scenarios/language scenarios/lasting scenarios/recorded scenarios/reviews \
-    scenarios/steering scenarios/threads scenarios/tools scenarios/turns
+    --server-cmd ".venv/bin/agent app-server" \
+    --tag command-execution,command-approval,terminal,file-change,file-change-approval \
+    --tag sandbox,sandbox-policy
 has "that need sandbox: $why" "it was not hidden"
 has "verdict: GREEN" "they are to be green without it"
 run .venv/bin/python -m pytest -q -n 3 -p no:cacheprovider \

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.model.tool_parts import Patch, Run
+from harness.scenario.bundled import bundled_ids, bundled_scenario
+
 ROOT = Path(__file__).parents[2]
 RECIPES = dict(
     re.findall(r"^(\w+):[^\n]*\n((?:\t[^\n]*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.M)
@@ -41,3 +44,15 @@ def test_make_all_runs_every_test() -> None:
 
 def test_ci_runs_every_test() -> None:
     assert "make all" in (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+
+
+def test_make_bare_plays_every_scenario_that_runs_a_command_or_changes_a_file() -> None:
+    script = (ROOT / "tools" / "bare.sh").read_text("utf-8")
+    tags = {tag for option in re.findall(r"--tag (\S+)", script) for tag in option.split(",")}
+    acting = [
+        loaded
+        for loaded in map(bundled_scenario, bundled_ids())
+        if any(isinstance(entry, Run | Patch) for _, entry in loaded.scenario.model_entries())
+    ]
+    assert len(acting) > 150
+    assert [loaded.id for loaded in acting if loaded.tags.isdisjoint(tags)] == []
