@@ -11,8 +11,14 @@ from typing import Final
 from harness.cli.commands import output_files
 from harness.cli.commands.check_clients import ClientCheck, check_client
 from harness.cli.commands.output_files import STANDARD_OUTPUT, check_targets, write_json
-from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, check_trace, count_words
-from harness.client.target.profile import Profile, builtin_names, load_profile
+from harness.cli.commands.stored_traces import (
+    SETTLE_SECONDS,
+    TraceCheck,
+    builtin_server_names,
+    check_trace,
+    count_words,
+)
+from harness.client.target.profile import Profile, load_profile
 from harness.client.target.run_folders import find_kept_file
 from harness.report.results.baseline import reason_elsewhere, reason_of
 from harness.trace.store import TraceFormatError
@@ -87,7 +93,7 @@ def _judge_file(
 ) -> Iterator[TraceCheck | ClientCheck]:
     """Yield the judgements of one file: of its server, its client, or both."""
     names = profile.names if profile else None
-    server_names = [load_profile(name).names for name in builtin_names()]
+    server_names = builtin_server_names()
     settle = profile.bounds.settle if profile else SETTLE_SECONDS
     if side is not Sides.CLIENT:
         entries = profile.deviations if profile else ()

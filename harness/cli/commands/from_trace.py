@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from harness.cli.commands.stored_traces import load_stored
+from harness.cli.commands.stored_traces import builtin_server_names, load_stored
 from harness.client.target.profile import ExecProgram, builtin_names, load_profile
 from harness.client.target.run_folders import find_kept_file
 from harness.errors import UsageError
@@ -87,7 +87,7 @@ def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
 
 def read_trace(path: Path) -> ReadTrace:
     """Return the trace in a file, up to any damage; `UsageError` if its first line is bad."""
-    server_names = [load_profile(name).names for name in builtin_names()]
+    server_names = builtin_server_names()
 
     def load_part(file: Path) -> Trace:
         return load_stored(file, known_names=server_names)

@@ -9,10 +9,15 @@ from typing import Any, Final
 import typer
 
 from harness.cli.commands.profile_hint import profile_hint
-from harness.cli.commands.stored_traces import check_trace, load_stored, row_json
+from harness.cli.commands.stored_traces import (
+    builtin_server_names,
+    check_trace,
+    load_stored,
+    row_json,
+)
 from harness.cli.commands.trace_filter import TraceFilter
 from harness.cli.commands.trace_gaps import Gap, events_of, find_gaps
-from harness.client.target.profile import Profile, builtin_names, load_profile
+from harness.client.target.profile import Profile, load_profile
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.escapes import visible
@@ -282,7 +287,7 @@ def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]
         check = check_trace(
             path,
             profile.names if profile else None,
-            known_names=[load_profile(name).names for name in builtin_names()],
+            known_names=builtin_server_names(),
             known_reason=lambda row, scenario: reason_of(row, scenario, deviations),
         )
     except TraceFormatError:

@@ -5,10 +5,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from harness.cli.commands.profile_hint import profile_hint
+from harness.client.target.profile import builtin_names, load_profile
 from harness.judge.base import Monitor
 from harness.judge.judge import feed_trace
 from harness.judge.missing_messages import Decision, Treatment, decide_treatment
@@ -35,6 +37,12 @@ SETTLE_SECONDS: Final = 1.0
 SUSPECTED: Final = "suspected"
 # The words by which findings are counted, the most severe first.
 WORDS: Final = ("ERROR", *map(str, Level), "KNOWN", SUSPECTED)
+
+
+@cache
+def builtin_server_names() -> tuple[Mapping[str, str], ...]:
+    """Return the table `names` of each built-in profile, as a recording may need them."""
+    return tuple(load_profile(name).names for name in builtin_names())
 
 
 @dataclass(frozen=True, slots=True)
