@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from reference_server.envelope import encode_error
 from reference_server.outbox import OVERLOADED
 from reference_server.transport.addresses import TcpAddress
-from reference_server.transport.base import Edge, PeerGone, Transport
+from reference_server.transport.base import Edge, PeerGone, Transport, plain_edge
 from reference_server.transport.descriptors import Descriptors
 from reference_server.transport.handshake import HANDSHAKE_TIME, Admission, admit
 from reference_server.transport.listener import Listener
@@ -51,7 +51,9 @@ class Host(Protocol):
 class Reception:
     """Accept loop of one listener, and the life of its connections."""
 
-    def __init__(self, server: Host, listener: Listener, admission: Admission, edge: Edge) -> None:
+    def __init__(
+        self, server: Host, listener: Listener, admission: Admission, edge: Edge = plain_edge
+    ) -> None:
         self._server = server
         self._edge = edge
         self._listener = listener
