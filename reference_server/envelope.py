@@ -8,6 +8,7 @@ written.
 import gc
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn, cast
 
 from harness.protocol.wire.base import Json, WireModel
@@ -170,6 +171,11 @@ def encode_result(request_id: RequestId, result: WireModel) -> bytes:
 def encode_error(request_id: RequestId | None, code: int, message: str) -> bytes:
     """Encode `{id, error}`; None as id becomes null."""
     return _encode({"id": request_id, "error": {"code": int(code), "message": message}}).encode()
+
+
+def encode_message(message: Mapping[str, Any]) -> bytes:
+    """Encode a message that is JSON as it is."""
+    return _encode(message).encode()
 
 
 def encode_notification(method: str, params: WireModel) -> bytes:

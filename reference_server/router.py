@@ -19,6 +19,7 @@ from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
 from reference_server.limits import LimitExceeded, check_lists
 from reference_server.refusal import Refusal, describe_disk_error, invalid_params, invalid_request
+from reference_server.scripted_answers import NO_ANSWERS, ScriptedAnswer, ScriptedAnswers, give
 
 if TYPE_CHECKING:
     from reference_server.services import Services
@@ -35,14 +36,25 @@ class Router:
     """
 
     def __init__(
-        self, lanes: Lanes, services: "Callable[[], Services]", *, requires_initialize: bool
+        self,
+        lanes: Lanes,
+        services: "Callable[[], Services]",
+        *,
+        requires_initialize: bool,
+        answers: ScriptedAnswers = NO_ANSWERS,
     ) -> None:
         self._lanes = lanes
+        self._answers = answers
         self._services = services
         self._requires_initialize = requires_initialize
 
     async def route(self, connection: Connection, request: IncomingRequest) -> None:
-        """Carry a request out, or queue it; it is answered in any case."""
+        """Carry a request out, or queue it; it is answered unless a scenario says otherwise."""
+        if self._is_admitted(connection, request.method):
+            answer = self._answers.take(request.method)
+            if answer is not None:
+                self._give(connection, request, answer)
+                return
         call = Call(connection, request, self._services)
         try:
             spec, handler = self._find(connection, request.method)
@@ -62,6 +74,20 @@ class Router:
         else:
             await job()
 
+    def _give(
+        self, connection: Connection, request: IncomingRequest, answer: ScriptedAnswer
+    ) -> None:
+        connection.in_use = True
+        if not answer.is_held:
+            connection.begin_request()
+            job = partial(give, connection, request, answer)
+            self._lanes.run_at_once(partial(_run_request, connection, job))
+
+    def _is_admitted(self, connection: Connection, method: str) -> bool:
+        """Return whether a client may send a request now."""
+        is_early = self._requires_initialize and not connection.initialized
+        return method == "initialize" or not is_early
+
     def _find(self, connection: Connection, method: str) -> tuple[MethodSpec, AnyHandler]:
         spec = BY_METHOD.get(method)
         is_request = spec is not None and spec.direction is Direction.CLIENT_REQUEST
@@ -69,7 +95,7 @@ class Router:
         handler = handler_of(method) if is_request else None
         if spec is None or handler is None:
             raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {brief_value(method)}")
-        if self._requires_initialize and not connection.initialized and method != "initialize":
+        if not self._is_admitted(connection, method):
             raise invalid_request("Not initialized")
         return spec, handler
 

@@ -21,6 +21,7 @@ from reference_server.lanes import Lanes
 from reference_server.late_imports import fast_imports
 from reference_server.outbox import Outbox
 from reference_server.router import Router
+from reference_server.scripted_answers import NO_ANSWERS, ScriptedAnswers
 from reference_server.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -40,10 +41,14 @@ class Server:
         *,
         model_transport: "MakeTransport | None" = None,
         requires_initialize: bool = False,
+        answers: ScriptedAnswers = NO_ANSWERS,
         clock: "Clock" = time.time,
     ) -> None:
         self._router = Router(
-            Lanes(tasks), lambda: self.services, requires_initialize=requires_initialize
+            Lanes(tasks),
+            lambda: self.services,
+            requires_initialize=requires_initialize,
+            answers=answers,
         )
         self._connections: set[Connection] = set()
         self.stop_requested = anyio.Event()
@@ -142,6 +147,7 @@ async def running_server(
     *,
     model_transport: "MakeTransport | None" = None,
     requires_initialize: bool = False,
+    answers: ScriptedAnswers = NO_ANSWERS,
     clock: "Clock" = time.time,
 ) -> AsyncGenerator[Server]:
     """Run a server for the length of the block.
@@ -155,6 +161,7 @@ async def running_server(
             config,
             model_transport=model_transport,
             requires_initialize=requires_initialize,
+            answers=answers,
             clock=clock,
         )
         try:

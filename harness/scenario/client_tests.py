@@ -1,11 +1,12 @@
 """Parts of a scenario that only a client under test can use, and their mistakes."""
 
+from harness.scenario.answers import find_answer_mistake
 from harness.scenario.model import Scenario
 from harness.trace.surfaces import SESSION
 
 Problem = tuple[tuple[str | int, ...], str]
 
-_PARTS = ("default_script",)
+_PARTS = ("default_script", "answers")
 
 
 def find_client_test_mistake(scenario: Scenario) -> Problem | None:
@@ -19,4 +20,4 @@ def find_client_test_mistake(scenario: Scenario) -> Problem | None:
             return (part,), f"{part} is for a client under test: leave surfaces out"
     if scenario.default_script and scenario.model:
         return ("default_script",), "default_script takes the place of model: leave one of them out"
-    return None
+    return find_answer_mistake(scenario.answers)

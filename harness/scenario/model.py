@@ -4,7 +4,7 @@ Those of the model's side are in `harness.model.script`, of the client's in `cli
 loader adds line and column to errors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
@@ -14,6 +14,7 @@ from harness.model.parts import Delta, Part
 from harness.model.script import ModelStep, Script
 from harness.model.strict import Alias, Strict
 from harness.protocol.values import arr, obj
+from harness.scenario.answers import Answers, GivenAnswer, answers_of
 from harness.scenario.client_steps import (
     ClientStep,
     ConnectStep,
@@ -196,6 +197,7 @@ class Scenario(Strict):
     default_script: bool = False
     races: Races = Field(default_factory=list[Action])
     faults: list[FaultEntry] = Field(default_factory=list[FaultEntry])
+    answers: Answers = Field(default_factory=dict[str, GivenAnswer | list[GivenAnswer]])
     model: ModelSide = Field(default_factory=list[ModelStep])
     setup: list[ClientStep] = Field(default_factory=list[ClientStep])
     client: list[ClientStep] = Field(default_factory=list[ClientStep], min_length=1)
@@ -205,6 +207,10 @@ class Scenario(Strict):
     def is_clientless(self) -> bool:
         """Return whether it leaves the client's side to a client under test."""
         return not self.client
+
+    def answers_by_method(self) -> dict[str, Sequence[GivenAnswer]]:
+        """Return method -> given answers, in the order in which they are given."""
+        return answers_of(self.answers)
 
     @property
     def steps(self) -> list[ClientStep]:

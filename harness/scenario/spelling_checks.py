@@ -79,6 +79,7 @@ class SpellingChecker:
         for name in self._scenario.workspace.files:
             self._check_placeholders(name, ("workspace", "files", name), key=True)
         self._check_faults()
+        self._check_answered_methods()
         self._check_extensions()
 
     def _check_faults(self) -> None:
@@ -90,6 +91,16 @@ class SpellingChecker:
                 )
             for key, value in entry.picks():
                 self._check_pick((*loc, key), value)
+
+    def _check_answered_methods(self) -> None:
+        """Check that no answer is given to what the server sends; other methods are free."""
+        for method in self._scenario.answers:
+            for kind in ("request of the server", "notification of the server"):
+                if method in self._lexicon.names(kind):
+                    message = (
+                        f"{method} is sent by the server: answers are for the client's requests"
+                    )
+                    self._mistakes.add(("answers", method), message, key=True)
 
     def _check_pick(self, loc: Loc, value: str | Pick) -> None:
         pick, short = as_pick(value), isinstance(value, str)

@@ -2,8 +2,10 @@
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +24,7 @@ from reference_server.cli.process import (
 from reference_server.cli.scenario_model import (
     go_behind_faults,
     home_of_play,
+    scenario_answers,
     scenario_defaults,
     scenario_environment,
     scenario_transport,
@@ -33,12 +36,12 @@ from reference_server.cli.surroundings import (
     find_home,
     speak_utf8,
 )
-from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.recovery import recover
-from reference_server.server import running_server
+from reference_server.scripted_answers import NO_ANSWERS
+from reference_server.server import Server, running_server
 from reference_server.transport.base import Edge
 from reference_server.transport.stdio import StdioTransport
 
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
 
     from reference_server.cli.listening import Listening, ListenOptions
     from reference_server.cli.staging import StageWords
-    from reference_server.model.pool import MakeTransport
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -262,6 +264,7 @@ def _run_server(options: Options, environment: dict[str, str]) -> None:
         home.config_file, environment, complain, overrides=options.config, defaults=defaults
     )
     model_transport = None if options.scenario is None else scenario_transport(options.scenario)
+    answers = NO_ANSWERS if options.scenario is None else scenario_answers(options.scenario)
     edge = edge_of_process(environment, home.root)
     listening = None if options.listen_options is None else _listen(options.listen_options, edge)
     hide_secrets_in_log(config)
@@ -271,7 +274,15 @@ def _run_server(options: Options, environment: dict[str, str]) -> None:
         hidden = listening.hidden_from_commands(config.environment)
         config = replace(config, environment=hidden)
     recover(home)
-    anyio.run(_serve, home, config, model_transport, options.require_initialize, listening, edge)
+    server = partial(
+        running_server,
+        home,
+        config,
+        model_transport=model_transport,
+        requires_initialize=options.require_initialize,
+        answers=answers,
+    )
+    anyio.run(_serve, server, listening, edge)
 
 
 def _run_stage(options: Options, words: "StageWords") -> int:
@@ -292,20 +303,12 @@ def _listen(options: "ListenOptions", edge: Edge) -> "Listening":
 
 
 async def _serve(
-    home: Home,
-    config: Config,
-    model_transport: "MakeTransport | None",
-    require_initialize: bool,
+    make_server: "Callable[[], AbstractAsyncContextManager[Server]]",
     listening: "Listening | None",
     edge: Edge,
 ) -> None:
     try:
-        async with running_server(
-            home,
-            config,
-            model_transport=model_transport,
-            requires_initialize=require_initialize,
-        ) as server:
+        async with make_server() as server:
             start_helper()
             call_on_first_signal(SIGNALS, lambda _number: server.stop())
             if listening is not None:

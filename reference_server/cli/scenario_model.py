@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from reference_server.cli.surroundings import UsageError
 from reference_server.config.model import Config
+from reference_server.scripted_answers import ScriptedAnswers
 
 if TYPE_CHECKING:
     from harness.scenario.model import Scenario
@@ -74,6 +75,11 @@ def _compact_limit(path: Path) -> int | None:
     from harness.model.default_script import COMPACT_TOKENS
 
     return COMPACT_TOKENS
+
+
+def scenario_answers(path: Path) -> ScriptedAnswers:
+    """Return the scenario's answers to requests. Raises UsageError for a bad scenario."""
+    return ScriptedAnswers(_scenario(path).answers_by_method())
 
 
 @contextmanager

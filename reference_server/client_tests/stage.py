@@ -26,6 +26,7 @@ from reference_server.envelope import encode_error
 from reference_server.model.scripted import ScriptedConnection
 from reference_server.outbox import OVERLOADED, TOO_SLOW
 from reference_server.sandbox.places import ENCLOSURE, OPEN_IN_ENCLOSURE
+from reference_server.scripted_answers import ScriptedAnswers
 from reference_server.server import Server, running_server
 from reference_server.transport.base import Incoming, MemoryTransport, PeerGone, Transport
 
@@ -238,6 +239,7 @@ class Stage:
             config,
             model_transport=lambda: ScriptedConnection(laid_out.model),
             requires_initialize=self._requires_initialize,
+            answers=ScriptedAnswers(connection.loaded.scenario.answers_by_method()),
         ) as server:
             self._running[server] = connection
             if self.stop_requested.is_set():

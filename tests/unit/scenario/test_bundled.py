@@ -97,6 +97,7 @@ def test_every_key_of_a_scenario_is_used(bundled: list[Loaded]) -> None:
         "extensions",
         "faults",
         "default_script",
+        "answers",
     }
 
 
