@@ -57,7 +57,9 @@ class DialectProblem(Exception):
 
 
 def _has_dialect(words: Sequence[str]) -> bool:
-    """Return whether a dialect is dialect_of, without the imports that it needs."""
+    """Return whether a dialect is chosen, without the imports that it needs."""
+    if PROGRAM_SOCKET in os.environ and "app-server" in words:
+        return False  # The stage speaks it; the program passes bytes on.
     return (
         bool(os.environ.get("AGENT_DIALECT"))
         or os.path.basename(_program_name(words)) == "codex"

@@ -117,7 +117,8 @@ def test_yaml_examples_load(block, tmp_path: Path) -> None:
             lexicon=protocol_lexicon(),
             clientless=True,
         )
-        assert loaded.scenario.client or loaded.scenario.model
+        scenario = loaded.scenario
+        assert scenario.client or scenario.model or scenario.default_script
 
 
 _TOML = [
