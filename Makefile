@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check rule prove mutate real drift bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
+.PHONY: demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -65,6 +65,9 @@ real: $(STAMP) sandbox ## install the real servers and judge both, with loopback
 
 drift: $(STAMP) sandbox ## what our double of a real server does otherwise than it (after make real)
 	@tools/drift.sh
+
+clients: $(STAMP) sandbox ## install nine public clients, and use each on a release and on our double, offline
+	@$(BIN)/python -m tools.clients
 
 bugs: $(STAMP) sandbox ## each planted bug, and the scenario that must tell of it; each fault on each trace
 	@$(BIN)/python -m pytest -q -n 4 -m bugs tests/conformance/test_bugs.py tests/conformance/test_command_strangers.py tests/conformance/test_sdk_strangers.py tests/conformance/test_sdk_on_agent.py tests/conformance/test_exec_programs.py tests/faults/test_matrix.py tests/fuzz/test_ten_broken_servers.py

@@ -3,8 +3,8 @@
 # bundled scenarios and the examples of docs/scenarios.md over pipes (those of several clients over
 # WebSocket), some over WebSocket alone.
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
-# stays on loopback by itself is judged, with a notice. Then two public clients of the real server
-# talk to the reference server, a browser logs in to an MCP server, and the public TypeScript SDKs
+# stays on loopback by itself is judged, with a notice. Then public clients are used on 0.169.0 and on
+# the reference server in its place (`make clients`), a browser logs in to an MCP server, and the public TypeScript SDKs
 # drive `agent exec`. Half of it runs beside the other half; each part's output is shown in one piece.
 set -euo pipefail
 bin=.venv/bin
@@ -68,7 +68,7 @@ python_sdk() { # program, anywhere but in a git repository
 clients() {
     part "Python SDK on $first exec" python_sdk "$first"
     part "Python SDK on $bin/agent exec" python_sdk "$bin/agent"
-    part "public clients on agent app-server" tools/public_clients.sh
+    part "public clients, on a release and on our double" $bin/python -m tools.clients
     part "a login to an MCP server with a browser" tools/oauth_browser.sh $offline
 }
 typescript() {
