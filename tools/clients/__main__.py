@@ -78,9 +78,9 @@ def _summary(rows: list[tuple[Outcome, Outcome]]) -> Iterator[str]:
 def _problems(release: Outcome, double: Outcome) -> Iterator[str]:
     client = release.client
     for outcome in (release, double):
-        for line in outcome.failed:
+        for line in outcome.failures:
             yield f"{client.name} on the {outcome.server.name}: {line}"
-    if not (release.failed or double.failed) and release.lines != double.lines:
+    if not (release.failures or double.failures) and release.lines != double.lines:
         yield f"{client.name}: other checks on the double than on the release"
     broken = tuple(sorted({*release.breaks, *double.breaks}))
     if broken != client.breaks:

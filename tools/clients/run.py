@@ -81,8 +81,8 @@ class Outcome:
         return sum(line.startswith("ok ") for line in self.lines)
 
     @property
-    def failed(self) -> list[str]:
-        """Return the lines of checks that failed, and whatever ended the program."""
+    def failures(self) -> list[str]:
+        """Return the lines of failed checks, and what ended the program."""
         lines = [line for line in self.lines if not line.startswith("ok ")]
         return [*lines, self.problem] if self.problem else lines
 
