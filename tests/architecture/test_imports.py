@@ -6,6 +6,7 @@ Imports inside functions count; so do those under TYPE_CHECKING and `import_modu
 import re
 import sys
 import tomllib
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import entry_points
 
@@ -110,6 +111,7 @@ def test_a_room_imports_only_rooms_above_it_in_the_table(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@cache
 def _part_of(module: str) -> str:
     parts = [part for part in APART if within(module, f"harness.{part}")]
     return max(parts, key=len, default="")
