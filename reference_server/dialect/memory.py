@@ -10,6 +10,8 @@ from typing import Any, Final, cast
 MAX_TURNS: Final = 1000
 """Turns that are remembered at once; the oldest are forgotten first."""
 _SETTINGS: Final = ("model", "approvalPolicy", "sandbox", "cwd", "modelProvider")
+_NEW_TURN: Final[dict[str, Any]] = {"messages": [], "view": "notLoaded"}
+"""What is known of a turn of which nothing was told."""
 
 
 class Memory:
@@ -35,7 +37,8 @@ class Memory:
         identifier = value.get("turnId") or value.get("id")
         if not isinstance(identifier, str) or identifier not in self.turns:
             identifier = self.thread_of(value).get("turn")
-        return self.turns.get(identifier, {}) if isinstance(identifier, str) else {}
+        # A message may be translated before the beginning of its turn is written and noted.
+        return self.turns.get(str(identifier), _NEW_TURN)
 
     def note_settings(self, thread_id: str, result: dict[str, Any]) -> None:
         """Remember the settings with which a thread was started or resumed."""
@@ -73,6 +76,6 @@ class Memory:
 
     def _begin(self, turn_id: str) -> None:
         if turn_id not in self.turns:
-            self.turns[turn_id] = {"id": turn_id, "messages": [], "view": "notLoaded"}
+            self.turns[turn_id] = {"id": turn_id, **_NEW_TURN}
         while len(self.turns) > MAX_TURNS:
             del self.turns[next(iter(self.turns))]

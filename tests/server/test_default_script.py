@@ -57,7 +57,7 @@ class Talk:
             turn.messages.append(message)
             if "id" in message:
                 self.send({"id": message["id"], "result": {"decision": self.decision}})
-        turn.status = message["params"]["turn"]["status"]
+        turn.ended = message["params"]["turn"]
         return turn
 
 
@@ -66,7 +66,11 @@ class Turn:
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
-        self.status = ""
+        self.ended: dict[str, Any] = {}
+
+    @property
+    def status(self) -> str:
+        return self.ended["status"]
 
     @property
     def items(self) -> list[dict[str, Any]]:
@@ -111,6 +115,12 @@ def test_a_plain_server_plays_it_too(tmp_path: Path) -> None:
         while client.receive()["method"] != "turn/completed":
             pass
         assert client.turn(thread, "hello").items[-1]["text"] == "hello"
+
+
+def test_a_failing_turn_of_a_dialect_has_items(tmp_path: Path) -> None:
+    with agent(tmp_path, "--dialect", "codex-0.169", *JUDGED) as process:
+        client = Talk(process)
+        assert client.turn(client.thread(), "failing").ended["items"] == []
 
 
 def test_a_client_that_starts_its_agent_gets_it(tmp_path: Path) -> None:
