@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
-from reference_server.program_start import PROGRAM_SOCKET
+from reference_server.program_start import PROGRAM_SOCKET, exec_options
 
 USAGE = """\
 usage: agent [--config KEY=VALUE]... COMMAND [OPTION...]
@@ -105,7 +105,8 @@ def _run(words: list[str], settings: Sequence[str] = ()) -> int:
         case ["exec", *rest]:
             with _fast_imports():
                 from reference_server.cli import exec as one_turn
-            return one_turn.run([*settings, *rest])
+            played = exec_options(os.environ) if PROGRAM_SOCKET in os.environ else []
+            return one_turn.run([*settings, *played, *rest])
         case ["mcp", *rest]:
             with _fast_imports():
                 from reference_server.cli import mcp

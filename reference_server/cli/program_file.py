@@ -9,13 +9,13 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from reference_server.cli.surroundings import UsageError
 from reference_server.private_folder import private_root
-from reference_server.program_start import DIALECT, PROGRAM_SOCKET
+from reference_server.program_start import DIALECT, PROGRAM_SCENARIO, PROGRAM_SOCKET
 
 _PYTHON_VARIABLES = ("PYTHONPATH", "PYTHONHOME")
 _MARK = "# A program of agent app-server --program, which removes it at its end."
@@ -37,7 +37,7 @@ def socket_path(root: Path, stack: ExitStack) -> str:
 
 
 @contextmanager
-def program_file(path: Path, socket: str, environment: Mapping[str, str]) -> Generator[None]:
+def program_file(path: Path, text: str) -> Generator[None]:
     """Write the program for the length of the block. Raises UsageError if it cannot be written.
 
     The program of a killed stage is replaced, no other file.
@@ -45,7 +45,7 @@ def program_file(path: Path, socket: str, environment: Mapping[str, str]) -> Gen
     try:
         if os.path.lexists(path) and not _is_program(path):
             raise UsageError(f"--program {path}: there is another file; give a new name")
-        identity = _write(path, script(socket, environment))
+        identity = _write(path, text)
     except OSError as error:
         raise UsageError(f"--program {path}: cannot be written: {error.strerror}") from error
     try:
@@ -56,18 +56,30 @@ def program_file(path: Path, socket: str, environment: Mapping[str, str]) -> Gen
                 path.unlink()
 
 
-def script(socket: str, environment: Mapping[str, str]) -> str:
+def script(
+    socket: str, home: Path, environment: Mapping[str, str], scenarios: Sequence[str]
+) -> str:
     """Return the text of the program. `environment` is that of the stage.
 
-    The Python of this process runs it, whatever the client's environment says of Python.
+    The Python of this process runs it, whatever the client's environment says of Python. Commands
+    that are not connections have `home`, unless that environment names another one.
     """
     python = {name: environment[name] for name in _PYTHON_VARIABLES if environment.get(name)}
     isolated = [] if python else ["-E"]
     command = [sys.executable, *isolated, "-P", "-m", "reference_server"]
     dialect = {DIALECT: environment[DIALECT]} if environment.get(DIALECT) else {}
-    variables = {PROGRAM_SOCKET: socket, **dialect, **python}
+    variables = {PROGRAM_SOCKET: socket, **dialect, **python, **_played(scenarios)}
     lines = [f"{name}={shlex.quote(value)}; export {name}" for name, value in variables.items()]
+    lines.append(f"AGENT_HOME=${{AGENT_HOME:-{shlex.quote(str(home))}}}; export AGENT_HOME")
     return "\n".join(["#!/bin/sh", _MARK, *lines, f'exec {shlex.join(command)} "$@"', ""])
+
+
+def _played(scenarios: Sequence[str]) -> dict[str, str]:
+    """Return the variable with the scenario, if there is one file or id."""
+    if len(scenarios) != 1 or os.path.isdir(scenarios[0]):
+        return {}
+    [scenario] = scenarios
+    return {PROGRAM_SCENARIO: os.path.abspath(scenario) if os.path.exists(scenario) else scenario}
 
 
 def _write(path: Path, text: str) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from reference_server.cli.process import (
     leave_hung_threads,
     start_helper,
 )
-from reference_server.cli.program_file import program_file, socket_path
+from reference_server.cli.program_file import program_file, script, socket_path
 from reference_server.cli.surroundings import UsageError, complain
 from reference_server.client_tests.program_starts import ProgramStarts
 from reference_server.client_tests.stage import Bounds, Stage
@@ -126,7 +126,9 @@ def run_stage(
             environment = listening_socket.hidden_from_commands(environment)
             stack.callback(listening_socket.close)
         if program is not None:
-            stack.enter_context(program_file(program, socket, os.environ))
+            (home := root / "home").mkdir(mode=0o700)
+            text = script(socket, home, os.environ, words.scenarios)
+            stack.enter_context(program_file(program, text))
         hide_secrets_in_log(Config(environment=environment))
         # Imported now, so that the first connection does not wait for it.
         import_module("reference_server.services")

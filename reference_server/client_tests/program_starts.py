@@ -3,7 +3,7 @@
 import anyio
 
 from reference_server.client_tests.stage import Stage
-from reference_server.program_start import settings_of
+from reference_server.program_start import parse_first_line
 from reference_server.transport.base import Incoming, Transport
 
 
@@ -25,8 +25,11 @@ class ProgramStarts:
             return False
         first, *others = messages
         assert isinstance(first, bytes), "the program's first line is short"
-        remaining = _Remaining(transport, others)
-        return await self._stage.host(remaining, path, overrides=settings_of(first))
+        settings, command = parse_first_line(first)
+        if command:
+            self._stage.note_command()
+            return False
+        return await self._stage.host(_Remaining(transport, others), path, overrides=settings)
 
 
 class _Remaining:

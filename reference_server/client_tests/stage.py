@@ -132,6 +132,13 @@ class Stage:
             self._open -= 1
             self._end_by_itself()
 
+    def note_command(self) -> None:
+        """Count a start of a command that is not a connection; it plays the scenario by itself."""
+        self._begun_count += 1
+        loaded = self._choice.take("")
+        self._on_result(ConnectionResult(str(self._begun_count), loaded.id if loaded else ""))
+        self._end_by_itself()
+
     @property
     def _is_full(self) -> bool:
         limit = self._bounds.connections

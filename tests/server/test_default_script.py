@@ -134,6 +134,19 @@ def test_a_client_that_starts_its_agent_gets_it(tmp_path: Path) -> None:
         assert ended(process)[0] == 0
 
 
+def test_exec_of_the_program_plays_it_and_counts_as_a_start(tmp_path: Path) -> None:
+    with stage(tmp_path, scenario="default") as process:
+        words = ("exec", "--json", "--skip-git-repo-check", "say this")
+        with started(tmp_path, *words, env={"HOME": str(tmp_path)}) as program:
+            out, err = program.communicate(timeout=BOUND)
+            assert (program.returncode, err) == (0, b"")
+        assert b'"say this"' in out
+        process.send_signal(signal.SIGTERM)
+        status, said = ended(process)
+        assert (status, said[0]) == (0, "connection 1 (default): GREEN")
+    assert not (tmp_path / ".agent").exists(), "the home of the user is left alone"
+
+
 def faulty(*command: str) -> Sequence[str]:
     return [sys.executable, "-m", "harness", "faulty", "--fault", "turn-ends-twice", "--", *command]
 
