@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
-from harness.protocol.dialects.table import Dialect
+from harness.protocol.dialects.table import Dialect, MemberRow
 from harness.protocol.wire.base import WireModel, to_camel
 from reference_server.dialect.ids import from_uuid, to_uuid
-from reference_server.dialect.placeholders import filler, split_words
+from reference_server.dialect.placeholders import filler, has_value, split_words
 
 Mapper = Callable[[Any], Any]
 """Returns a JSON value in the other dialect; objects are changed in place."""
@@ -130,7 +130,7 @@ class Compiler:
     def _additions(self, type_name: str, method: str, names: Mapping[str, str]) -> Iterator[Step]:
         for row in self._dialect.members:
             if type_name in row.types and (not row.methods or method in row.methods):
-                yield _add(row.name, filler(row.value, self._facts), replaces=row.replaces)
+                yield _add(row, self._facts)
 
     def _renames(self, model: type[WireModel]) -> list[Step]:
         rows = [row for row in self._dialect.renames if row.type == model.__name__]
@@ -233,9 +233,26 @@ def _rename(name: str, other: str) -> Step:
     return rename
 
 
-def _add(name: str, fill: Callable[[Mapping[str, Any]], Any], *, replaces: bool) -> Step:
+def _add(row: MemberRow, facts: Mapping[str, Any]) -> Step:
+    fill = filler(row.value, facts)
+    where = [(name.split("."), value) for name, value in row.where.items()]
+    needs = [filler(text, facts) for text in row.needs]
+    unless = [filler(text, facts) for text in row.unless]
+
     def add(members: dict[str, Any]) -> None:
-        if replaces or name not in members:
-            members[name] = fill(members)
+        if not row.replaces and row.name in members:
+            return
+        if any(_member(members, path) != value for path, value in where):
+            return
+        if not all(has_value(one(members)) for one in needs):
+            return
+        if not any(has_value(one(members)) for one in unless):
+            members[row.name] = fill(members)
 
     return add
+
+
+def _member(members: Any, path: list[str]) -> Any:
+    for name in path:
+        members = cast("dict[str, Any]", members).get(name) if isinstance(members, dict) else None
+    return members

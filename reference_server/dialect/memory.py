@@ -1,81 +1,166 @@
 """Facts of threads and turns that the edge remembers, for values that a release repeats elsewhere.
 
-`{thread.model}` in a row is the model of the thread that an object is or names, `{turn.messages}`
-the last agent message of its turn. All connections of a server share it; a restart empties it.
+Placeholders of rows name them: `{thread.model}` is the model of the thread that an object is or
+names, `{turn.messages}` the last agent message of its turn, `{list.readStates}` a map for the
+threads of a list. All connections of a server share them; a restart empties them.
 """
 
+import time
 from collections import defaultdict
 from typing import Any, Final, cast
 
 MAX_TURNS: Final = 1000
 """Turns that are remembered at once; the oldest are forgotten first."""
+MAX_QUESTIONS: Final = 1000
+KINDS: Final = ("thread", "turn", "list", "question")
+"""First words of the placeholders whose values are here."""
 _SETTINGS: Final = ("model", "approvalPolicy", "sandbox", "cwd", "modelProvider")
+_OVERRIDES: Final = ("model", "approvalPolicy", "cwd", "effort", "summary")
+# A thread that this server neither started nor resumed, such as the source of a fork.
+_UNKNOWN: Final = {
+    "model": "unknown",
+    "approvalPolicy": "on-request",
+    "sandbox": {"type": "readOnly", "networkAccess": False},
+}
 _NEW_TURN: Final[dict[str, Any]] = {"messages": [], "view": "notLoaded"}
-"""What is known of a turn of which nothing was told."""
+"""Facts of a turn of which nothing was told."""
+_NO_TOKENS: Final = {
+    "totalTokens": 0,
+    "inputTokens": 0,
+    "cachedInputTokens": 0,
+    "cacheWriteInputTokens": 0,
+    "outputTokens": 0,
+    "reasoningOutputTokens": 0,
+}
+# The release knows its own models alone, and warns of others.
+_LISTED: Final = "gpt-"
 
 
 class Memory:
-    """Facts of threads and turns by id, as the release spells ids."""
+    """Facts by id, as the release spells ids."""
 
     def __init__(self) -> None:
-        self.threads: dict[str, dict[str, Any]] = defaultdict(dict)
-        self.turns: dict[str, dict[str, Any]] = {}
+        self._threads: dict[str, dict[str, Any]] = defaultdict(dict)
+        self._turns: dict[str, dict[str, Any]] = {}
+        self._questions: dict[Any, tuple[str, Any]] = {}
+        """Requests of the server by id: the method, and the params."""
+        self.broadcasts: list[tuple[object, dict[str, Any]]] = []
+        """Notifications for every connection, each with the one that has it already."""
 
-    def thread_of(self, value: dict[str, Any]) -> dict[str, Any]:
-        """Return what is known of the thread that an object is or names."""
-        thread = value.get("thread")
-        if isinstance(thread, dict):
-            value = cast("dict[str, Any]", thread)
-        identifier = value.get("threadId") or value.get("id")
-        return self.threads.get(identifier, {}) if isinstance(identifier, str) else {}
-
-    def turn_of(self, value: dict[str, Any]) -> dict[str, Any]:
-        """Return what is known of the turn that an object names, or of its thread's active one."""
-        turn = value.get("turn")
-        if isinstance(turn, dict):
-            value = cast("dict[str, Any]", turn)
-        identifier = value.get("turnId") or value.get("id")
-        if not isinstance(identifier, str) or identifier not in self.turns:
-            identifier = self.thread_of(value).get("turn")
+    def value(self, name: str, around: dict[str, Any], message: dict[str, Any]) -> Any:
+        """Return a fact about an object, or about what the message around it names; else None."""
+        kind, _, fact = name.partition(".")
+        if kind == "list":
+            return self._of_list(fact, around)
+        if kind == "question":
+            return self._questions.get(around.get("requestId"), ("", None))[0] == fact
+        if kind == "thread":
+            own, outer = _thread_id(around), _thread_id(message)
+            return self._of_thread(fact, own if own in self._threads or not outer else outer)
+        turn = self._turn(around) or self._turn(message)
         # A message may be translated before the beginning of its turn is written and noted.
-        return self.turns.get(str(identifier), _NEW_TURN)
+        return turn.get(fact, _NEW_TURN.get(fact))
 
     def note_settings(self, thread_id: str, result: dict[str, Any]) -> None:
         """Remember the settings with which a thread was started or resumed."""
-        known = self.threads[thread_id]
+        known = self._threads[thread_id]
         known.update((name, result[name]) for name in _SETTINGS if name in result)
 
-    def copy_settings(self, source: str, thread_id: str) -> None:
-        """Remember that a thread has the settings of another one."""
-        self.threads[thread_id].update(self.threads.get(source, {}))
+    def note_fork(self, source: str, thread_id: str) -> None:
+        """Remember that a thread has the settings of the one that it was forked from."""
+        self._threads[thread_id].update(self._threads.get(source, _UNKNOWN))
+        self._threads[thread_id]["forkedFromId"] = source
 
-    def note_interrupt(self, turn_id: Any) -> None:
-        """Remember that a client interrupts a turn."""
-        if isinstance(turn_id, str) and turn_id in self.turns:
-            self.turns[turn_id]["interrupted"] = True
+    def note_request(self, method: str, params: dict[str, Any]) -> None:
+        """Remember what a request of the client changes."""
+        thread_id = params.get("threadId")
+        if method == "turn/interrupt":
+            self._turn(params)["interrupted"] = True
+        elif method == "turn/start" and isinstance(thread_id, str):
+            known = self._threads[thread_id]
+            known.update((name, params[name]) for name in _OVERRIDES if params.get(name))
+            if isinstance(params.get("sandboxPolicy"), dict):
+                known["sandbox"] = params["sandboxPolicy"]
+
+    def note_question(self, identifier: Any, method: str, params: dict[str, Any]) -> None:
+        """Remember a request of the server."""
+        self._questions[identifier] = method, params
+        while len(self._questions) > MAX_QUESTIONS:
+            del self._questions[next(iter(self._questions))]
+
+    def note_decision(self, identifier: Any, result: Any) -> None:
+        """Remember that a client cancelled a turn by its answer."""
+        is_cancel = isinstance(result, dict) and cast("Any", result).get("decision") == "cancel"
+        params = self._questions.get(identifier, ("", None))[1]
+        if is_cancel and isinstance(params, dict):
+            self._turn(cast("dict[str, Any]", params))["cancelled"] = True
 
     def note(self, step: str, body: dict[str, Any]) -> None:
-        """Remember what a message to a client says of a turn."""
-        thread_id, turn_id = body.get("threadId"), body.get("turnId")
-        if step.startswith("turn/started"):
-            turn_id = cast("dict[str, Any]", body.get("turn", {})).get("id")
-            if isinstance(thread_id, str) and isinstance(turn_id, str):
-                self.threads[thread_id]["turn"] = turn_id
-                self._begin(turn_id)
-        elif step.startswith("turn/completed") and isinstance(thread_id, str):
-            self.threads[thread_id].pop("turn", None)
-        elif isinstance(turn_id, str) and turn_id in self.turns:
-            known = self.turns[turn_id]
-            if step == "item/completed agentMessage":
-                known["messages"] = [body.get("item")]
-                known["view"] = "summary"
-            elif step == "turn/diff/updated":
-                known["diff"] = body.get("diff")
-            elif step == "thread/tokenUsage/updated" and isinstance(thread_id, str):
-                self.threads[thread_id]["usage"] = body.get("tokenUsage")
+        """Remember what a message to a client says."""
+        thread_id = body.get("threadId")
+        if step == "turn/started" and isinstance(thread_id, str):
+            turn_id = cast("dict[str, Any]", body["turn"])["id"]
+            known = self._threads[thread_id]
+            known["turn"] = turn_id
+            if turn_id not in self._turns:
+                self._turns[turn_id] = dict(_NEW_TURN, id=turn_id, startedAt=int(time.time()))
+            while len(self._turns) > MAX_TURNS:
+                del self._turns[next(iter(self._turns))]
+            return
+        turn = self._turn(body)
+        if step == "item/completed agentMessage":
+            turn.update(messages=[body.get("item")], view="summary")
+        elif step == "item/started userMessage":
+            turn.update(user=True, speaking=True)
+        elif step in ("item/started agentMessage", "item/started reasoning"):
+            turn["speaking"] = True
+        elif step == "turn/diff/updated":
+            turn["diff"] = body.get("diff")
+        elif step == "thread/tokenUsage/updated" and isinstance(thread_id, str):
+            self._threads[thread_id]["usage"] = body.get("tokenUsage")
+            turn["speaking"] = False
+        elif step.startswith("turn/completed") and isinstance(thread_id, str) and turn:
+            if turn.get("interrupted") or turn.get("cancelled") or not turn.get("user"):
+                return
+            unread = {"type": "turn", "turnId": turn["id"]}
+            state = {"firstUnread": unread, "revision": turn["id"]}
+            self._threads[thread_id].setdefault("readState", state)
 
-    def _begin(self, turn_id: str) -> None:
-        if turn_id not in self.turns:
-            self.turns[turn_id] = {"id": turn_id, **_NEW_TURN}
-        while len(self.turns) > MAX_TURNS:
-            del self.turns[next(iter(self.turns))]
+    def _of_thread(self, fact: str, thread_id: str) -> Any:
+        known = self._threads.get(thread_id, {})
+        if fact == "readState":
+            initial = {"firstUnread": None, "revision": f"initial:{thread_id}"}
+            return known.get("readState", initial)
+        if fact == "usage" and "turn" not in known:
+            none = {"total": _NO_TOKENS, "last": _NO_TOKENS, "modelContextWindow": 258400}
+            return known.get("usage", none)
+        if fact in ("runsUnasked", "asks"):
+            return (known.get("approvalPolicy") == "never") == (fact == "runsUnasked")
+        if fact == "hasUnlistedModel":
+            return not str(known.get("model", _LISTED)).startswith(_LISTED)
+        return known.get(fact, _UNKNOWN.get(fact))
+
+    def _of_list(self, fact: str, around: dict[str, Any]) -> Any:
+        threads = cast("list[dict[str, Any]]", around.get("data") or [])
+        if fact == "readStates":
+            return {one["id"]: self._of_thread("readState", one["id"]) for one in threads}
+        if not threads:
+            return None
+        return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(threads[0]["updatedAt"]))
+
+    def _turn(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Return the facts of the turn that an object is or names, or of its thread's last turn."""
+        inner = value.get("turn")
+        named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else value
+        identifier = named.get("turnId") or named.get("id")
+        if not isinstance(identifier, str):
+            identifier = self._threads.get(_thread_id(value), {}).get("turn")
+        return self._turns.get(identifier, {}) if isinstance(identifier, str) else {}
+
+
+def _thread_id(value: dict[str, Any]) -> str:
+    """Return the id of the thread that an object is or names, "" if none."""
+    inner = value.get("thread")
+    named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else value
+    identifier = named.get("threadId") or named.get("id")
+    return identifier if isinstance(identifier, str) else ""

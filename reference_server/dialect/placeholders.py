@@ -13,11 +13,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:\.[A-Za-z_]+)*(?::words)?)\}")
+from reference_server.dialect.memory import KINDS, Memory
+
+_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:[./][A-Za-z_]+)*(?::words)?)\}")
 _WORDS = ":words"
 
 Fill = Callable[[Mapping[str, Any]], Any]
 """Returns a value with its placeholders filled from an object."""
+
+
+def has_value(value: Any) -> bool:
+    """Return whether a value is neither null, false nor empty; zero is a value."""
+    return value is not None and value is not False and value not in ("", [], {})
 
 
 def split_words(line: Any) -> Any:
@@ -66,10 +73,13 @@ def _value_of(name: str, around: Mapping[str, Any], facts: Mapping[str, Any]) ->
         line = _value_of(name.removesuffix(_WORDS), around, facts)
         return split_words(line)
     memory = facts.get("memory")
-    if name.startswith("thread.") and memory is not None:
-        return memory.thread_of(around).get(name.removeprefix("thread."))
-    if name.startswith("turn.") and memory is not None:
-        return memory.turn_of(around).get(name.removeprefix("turn."))
+    if isinstance(memory, Memory) and name.partition(".")[0] in KINDS:
+        message = facts.get("message")
+        return memory.value(
+            name,
+            cast("dict[str, Any]", around),
+            cast("dict[str, Any]", message) if isinstance(message, dict) else {},
+        )
     value: Any = around if name.startswith(".") else facts
     for step in name.removeprefix(".").split("."):
         value = cast("dict[str, Any]", value).get(step) if isinstance(value, Mapping) else None

@@ -1,22 +1,24 @@
-"""The order of a release's messages: rows that add, hold back and exchange messages.
+"""The order of a release's messages: rows that drop, add, hold back and exchange messages.
 
 A step is the name of a message: its method, `METHOD result` for an answer, with the type of the
 item or the status after it (`item/started plan`, `thread/status/changed idle`, `turn/completed
 failed`). A row names steps by their first words.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-from harness.protocol.dialects.table import Dialect, HoldRow, NotificationRow
+from harness.protocol.dialects.table import Dialect, DropRow, HoldRow, NotificationRow
 from reference_server.dialect.memory import Memory
-from reference_server.dialect.placeholders import Fill, filler
+from reference_server.dialect.placeholders import Fill, filler, has_value
 
 Message = dict[str, Any]
+_STATUS = "thread/status/changed"
 
 
 class Written(NamedTuple):
-    """A message of the server with the method that it has or answers, and the request's params."""
+    """A message of the server with its step, and the params of the request that it answers."""
 
     message: Message
     step: str
@@ -24,136 +26,220 @@ class Written(NamedTuple):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The params of a notification or request, or the result of an answer."""
-        value = self.message.get("params", self.message.get("result"))
-        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        """The params of a notification or request; of an answer the result, with the ids asked."""
+        if "method" in self.message:
+            return _object(self.message.get("params"))
+        asked = _object(self.params)
+        ids = {name: asked[name] for name in ("threadId", "turnId") if name in asked}
+        return {**ids, **_object(self.message.get("result"))}
 
 
 def step_of(message: Message, method: str) -> str:
     """Return the step of a message whose own or whose request's method is given."""
     if "method" not in message:
         return f"{method} {'error' if 'error' in message else 'result'}"
-    params = message.get("params")
-    if isinstance(params, dict):
-        members = cast("dict[str, Any]", params)
-        for name in ("item", "status", "turn"):
-            inner = members.get(name)
-            if isinstance(inner, dict):
-                word = cast("dict[str, Any]", inner).get("status" if name == "turn" else "type")
-                return f"{method} {word}"
+    params = _object(message.get("params"))
+    if method.startswith("item/") and isinstance(params.get("item"), dict):
+        item = params["item"]
+        status = item.get("status") if method == "item/completed" else None
+        return " ".join(str(word) for word in (method, item.get("type"), status) if word)
+    if method == _STATUS:
+        status = _object(params.get("status"))
+        return " ".join([method, str(status.get("type")), *status.get("activeFlags", ())])
+    if method == "turn/completed":
+        return f"{method} {_object(params.get('turn')).get('status')}"
     return method
+
+
+class _Conditions(NamedTuple):
+    """Values that a row needs, and values that it must not meet."""
+
+    needs: tuple[Fill, ...]
+    unless: tuple[Fill, ...]
+    request: tuple[str, ...] = ()
+
+    def hold_for(self, written: Written) -> bool:
+        """Return whether the row applies beside a message."""
+        body, asked = written.body, _object(written.params)
+        return (
+            (not self.request or any(asked.get(name) not in (None, False) for name in self.request))
+            and all(has_value(fill(body)) for fill in self.needs)
+            and not any(has_value(fill(body)) for fill in self.unless)
+        )
+
+
+class _Drop(NamedTuple):
+    row: DropRow
+    conditions: _Conditions
 
 
 class _Addition(NamedTuple):
     row: NotificationRow
     fill: Fill
-    needs: tuple[Fill, ...]
-    unless: tuple[Fill, ...]
+    conditions: _Conditions
 
 
 class Sequencer:
-    """Arranges the messages to one client; `complete` adds the members of a notification."""
+    """Arranges the messages to one client; `complete` adds the members around a notification."""
 
     def __init__(
         self,
         dialect: Dialect,
-        facts: Mapping[str, Any],
+        facts: dict[str, Any],
         memory: Memory,
         complete: Callable[[Message], None],
     ) -> None:
+        self._facts = facts
         self._memory = memory
         self._complete = complete
+        self._drops = [
+            _Drop(row, self._conditions(row.needs, row.unless))
+            for row in dialect.drops
+            if row.method
+        ]
         self._additions = [
             _Addition(
-                row,
-                filler(row.params, facts),
-                tuple(filler(text, facts) for text in row.needs),
-                tuple(filler(text, facts) for text in row.unless),
+                row, filler(row.params, facts), self._conditions(row.needs, row.unless, row.request)
             )
             for row in dialect.notifications
         ]
-        self._holds = dialect.holds
+        self._holds = [(row, self._conditions(row.needs, ())) for row in dialect.holds]
+        self._broadcasts = len(memory.broadcasts)
+        """The broadcasts that this client has or need not have."""
         self._held: list[tuple[HoldRow, Written]] = []
         self._orders = dialect.orders
-        self._by_step: dict[str, tuple[list[_Addition], list[_Addition]]] = {}
+        self._rows: dict[str, tuple[list[_Drop], list[_Addition], list[_Addition]]] = {}
+        self._running: set[Any] = set()
+        """Threads that were active in the last status that this client read."""
+        self._started: dict[Any, float] = {}
+        """Times at which running items started, by id."""
 
-    def arrange(self, messages: list[Written]) -> list[Written]:
+    def arrange(self, messages: Sequence[Written]) -> list[Written]:
         """Return the messages in the release's order, with those that it adds."""
-        exchanged = self._exchange(messages) if self._orders else messages
-        if not self._holds and not self._additions:
-            return exchanged
-        arranged: list[Written] = []
-        for written in exchanged:
+        kept = [
+            written
+            for place, written in enumerate(messages)
+            if not self._is_dropped(written, messages[place + 1 : place + 2])
+        ]
+        groups: list[list[Written]] = [[one] for one in self._broadcast()] if kept else []
+        for written in kept:
             for ready in self._release(written):
-                arranged += self._with_additions(ready)
-        return arranged
+                self._exchange(groups, ready, self._with_additions(ready))
+        return [written for group in groups for written in group]
 
-    def _exchange(self, messages: list[Written]) -> list[Written]:
-        """Exchange neighbours that the release writes in the other order."""
-        result = list(messages)
-        for index in range(len(result) - 1):
-            left, right = result[index].step, result[index + 1].step
-            if any(
-                left.startswith(row.second) and right.startswith(row.first) for row in self._orders
-            ):
-                result[index], result[index + 1] = result[index + 1], result[index]
-        return result
+    def _conditions(
+        self, needs: Sequence[str], unless: Sequence[str], request: tuple[str, ...] = ()
+    ) -> _Conditions:
+        return _Conditions(
+            tuple(filler(text, self._facts) for text in needs),
+            tuple(filler(text, self._facts) for text in unless),
+            request,
+        )
+
+    def _is_dropped(self, written: Written, following: Sequence[Written]) -> bool:
+        """Return whether a row leaves out a message, given the next one of the same batch."""
+        if written.step.startswith("item/started"):
+            self._started[_object(written.body.get("item")).get("id")] = time.monotonic()
+        for row, conditions in self._rows_of(written.step)[0]:
+            if row.before and not (following and _begins(following[0].step, row.before)):
+                continue
+            if row.empty and written.body.get(row.empty) != "":
+                continue
+            if row.within_ms and not self._is_within(written.body.get("itemId"), row.within_ms):
+                continue
+            if conditions.hold_for(written):
+                return True
+        return False
+
+    def _is_within(self, item_id: Any, bound_ms: int) -> bool:
+        started = self._started.get(item_id)
+        return started is not None and time.monotonic() - started < bound_ms / 1000
 
     def _release(self, written: Written) -> Iterator[Written]:
         """Yield the held messages that this one ends, and itself unless it is held."""
-        thread = _thread_of(written)
+        thread = written.body.get("threadId")
         kept: list[tuple[HoldRow, Written]] = []
+        later: list[Written] = []
         for row, held in self._held:
-            ends = written.step.startswith(row.steps) and _thread_of(held) == thread
-            if ends:
-                yield held
-            else:
+            is_last = any(_begins(written.step, step) for step in row.steps)
+            if not is_last or held.body.get("threadId") != thread:
                 kept.append((row, held))
+            elif any(_begins(written.step, step) for step in row.lost):
+                continue
+            elif row.after:
+                later.append(held)
+            else:
+                yield held
         self._held = kept
-        for row in self._holds:
-            if written.step.startswith(row.method):
+        for row, conditions in self._holds:
+            if _begins(written.step, row.method) and conditions.hold_for(written):
                 self._held.append((row, written))
                 return
         yield written
+        yield from later
+
+    def _broadcast(self) -> Iterator[Written]:
+        """Yield the notifications that other connections broadcast since the last call."""
+        pending = self._memory.broadcasts[self._broadcasts :]
+        self._broadcasts = len(self._memory.broadcasts)
+        for sender, message in pending:
+            if sender is not self:
+                yield Written(message, message["method"])
+
+    def _exchange(
+        self, groups: list[list[Written]], written: Written, group: list[Written]
+    ) -> None:
+        """Append a message with what is added to it, or put it right before the one before."""
+        if groups:
+            last = groups[-1]
+            for place, earlier in enumerate(last):
+                if any(
+                    _begins(earlier.step, row.second) and _begins(written.step, row.first)
+                    for row in self._orders
+                ):
+                    last[place:place] = group
+                    return
+        groups.append(group)
 
     def _with_additions(self, written: Written) -> list[Written]:
-        before, after = self._additions_at(written.step)
-        added_before = [one for row in before if (one := self._added(row, written)) is not None]
+        _, before, after = self._rows_of(written.step)
+        thread = written.body.get("threadId")
+        self._facts["running"] = thread in self._running
+        added_before = [
+            one for row in before if (one := self._addition_to(row, written)) is not None
+        ]
         self._memory.note(written.step, written.body)
-        added_after = [one for row in after if (one := self._added(row, written)) is not None]
+        added_after = [one for row in after if (one := self._addition_to(row, written)) is not None]
+        if written.step.startswith(_STATUS):
+            is_active = written.step.startswith(f"{_STATUS} active")
+            (self._running.add if is_active else self._running.discard)(thread)
+        if written.step.startswith("item/completed"):
+            self._started.pop(_object(written.body.get("item")).get("id"), None)
         return [*added_before, written, *added_after]
 
-    def _additions_at(self, step: str) -> tuple[list[_Addition], list[_Addition]]:
-        rows = self._by_step.get(step)
+    def _rows_of(self, step: str) -> tuple[list[_Drop], list[_Addition], list[_Addition]]:
+        rows = self._rows.get(step)
         if rows is None:
-            rows = self._by_step[step] = (
+            rows = self._rows[step] = (
+                [one for one in self._drops if _begins(step, one.row.method)],
                 [one for one in self._additions if _begins(step, one.row.before)],
                 [one for one in self._additions if _begins(step, one.row.after)],
             )
         return rows
 
-    def _added(self, addition: _Addition, written: Written) -> Written | None:
-        row, body = addition.row, written.body
-        if row.request and not _has_any(written.params, row.request):
+    def _addition_to(self, addition: _Addition, written: Written) -> Written | None:
+        if not addition.conditions.hold_for(written):
             return None
-        if not all(fill(body) for fill in addition.needs):
-            return None
-        if any(fill(body) for fill in addition.unless):
-            return None
-        message = {"method": row.method, "params": addition.fill(body)}
+        message = {"method": addition.row.method, "params": addition.fill(written.body)}
         self._complete(message)
-        return Written(message, step_of(message, row.method))
+        if addition.row.everyone:
+            self._memory.broadcasts.append((self, message))
+        return Written(message, step_of(message, addition.row.method))
 
 
 def _begins(step: str, name: str) -> bool:
     return bool(name) and (step == name or step.startswith(f"{name} "))
 
 
-def _has_any(params: Any, names: tuple[str, ...]) -> bool:
-    """Return whether the params have one of the members with a value other than null or false."""
-    members = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
-    return any(members.get(name) not in (None, False) for name in names)
-
-
-def _thread_of(written: Written) -> Any:
-    return written.body.get("threadId")
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -48,10 +48,8 @@ class DialectTransport:
         """Requests of the client that are not answered, by id."""
         self._server_requests: dict[Any, str] = {}
         """Methods of the server's requests that are not answered, by id."""
-        self._dropped = {row.method for row in dialect.drops if row.method and not row.empty}
         self._unwanted: set[str] = set()
         """Notifications that the client does not want; the edge learns from them."""
-        self._unwanted_empty = {row.method: row.empty for row in dialect.drops if row.empty}
         self._refusals = {(row.method, row.name): row for row in dialect.refusals}
         self._sequencer = Sequencer(dialect, self._facts, self._memory, self._complete)
 
@@ -104,6 +102,7 @@ class DialectTransport:
             spec = BY_METHOD.get(self._server_requests.pop(request_id, ""))
             if spec is None or spec.result is None:
                 return line
+            self._memory.note_decision(request_id, message["result"])
             mapper = self._incoming.of_model(spec.result, spec.method)
             if mapper is not None:
                 message["result"] = mapper(message["result"])
@@ -113,14 +112,16 @@ class DialectTransport:
     def _begin_request(self, request_id: Any, method: str, message: Message) -> None:
         row = self._dialect.methods.get(method)
         params = message.get("params")
-        self._requests[request_id] = {"method": method, "params": params}
+        # The ids of these params stay as the client wrote them.
+        kept = dict(cast("Message", params)) if isinstance(params, dict) else params
+        self._requests[request_id] = {"method": method, "params": kept}
         refusal = self._refusal_of(method, params)
         if refusal:
             self._requests[request_id]["refusal"] = refusal
             message["method"] = UNKNOWN_HERE + method
             return
-        if method == "turn/interrupt" and isinstance(params, dict):
-            self._memory.note_interrupt(cast("Message", params).get("turnId"))
+        if isinstance(params, dict):
+            self._memory.note_request(method, cast("Message", params))
         if row is not None and row.via:
             message["method"] = row.via
         elif row is not None and method in BY_METHOD:
@@ -165,15 +166,12 @@ class DialectTransport:
         if method is None:
             yield from self._answer(message)
             return
-        if method in self._dropped:
-            return
-        empty = self._unwanted_empty.get(method)
-        if empty and message["params"].get(empty) == "":
-            return
         if "id" in message:
             self._server_requests[message["id"]] = method
+            self._memory.note_question(message["id"], method, message["params"])
         mapper, steps = self._of_notification(method)
         if mapper is not None:
+            self._facts["message"] = message["params"]
             message["params"] = mapper(message["params"])
         if "id" not in message:
             for step in steps:
@@ -228,6 +226,7 @@ class DialectTransport:
             self._note_settings(method, request, message["result"])
             if spec is not None and spec.result is not None:
                 self._facts["params"] = None if request is None else request["params"]
+                self._facts["message"] = self._facts["params"]
                 mapper = self._outgoing.of_model(spec.result, method)
                 if mapper is not None:
                     message["result"] = mapper(message["result"])
@@ -242,7 +241,7 @@ class DialectTransport:
         thread_id = to_uuid(result["thread"]["id"])
         if method == "thread/fork":
             source = cast("Message", request["params"] or {}).get("threadId")
-            self._memory.copy_settings(to_uuid(str(source)), thread_id)
+            self._memory.note_fork(to_uuid(str(source)), thread_id)
         else:
             self._memory.note_settings(thread_id, result)
 

@@ -26,7 +26,8 @@ class MemberRow(NamedTuple):
     `types` are names of wire classes; "Notification" is the message around the params. `methods`
     limits the row to messages of these methods, empty for all. A string in `value` can have the
     placeholders (docs/dialects.md). `replaces` is whether it takes the
-    place of a member that the server wrote.
+    place of a member that the server wrote. `where` are values that members of the object must
+    have (`status.type`); all of `needs` and none of `unless` must have a value.
     """
 
     types: tuple[str, ...]
@@ -34,6 +35,9 @@ class MemberRow(NamedTuple):
     value: Any
     methods: tuple[str, ...] = ()
     replaces: bool = False
+    where: Mapping[str, Any] = {}
+    needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
 
 class RenameRow(NamedTuple):
@@ -60,10 +64,11 @@ class ShapeRow(NamedTuple):
 
 
 class DropRow(NamedTuple):
-    """A member of a type that the release does not write; with `method`, a notification.
+    """A member of a type that the release does not write; with `method`, a step that it lacks.
 
-    With `only_null` the member is left out only where it is null; with `empty`, the notification
-    only where that member of its params is an empty text.
+    With `only_null` the member is left out only where it is null. A step is left out only if that
+    member of its params is an `empty` text, if the next one is `before`, if its item started
+    `within_ms` before, and if all of `needs` and none of `unless` have a value.
     """
 
     type: str = ""
@@ -71,6 +76,10 @@ class DropRow(NamedTuple):
     method: str = ""
     only_null: bool = False
     empty: str = ""
+    before: str = ""
+    within_ms: int = 0
+    needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
 
 class MethodRow(NamedTuple):
@@ -98,9 +107,10 @@ class OrderRow(NamedTuple):
 class NotificationRow(NamedTuple):
     """A notification that the release writes `before` or `after` a step of the text's server.
 
-    A step is described in `reference_server/dialect/sequence.py`. The placeholders of `params` are
+    Steps are those of the dialect's sequence of messages. The placeholders of `params` are
     filled from that message. All of `needs` must have a value, none of `unless`; with `request`,
-    the params of the answered request must have one of these members.
+    the params of the answered request must have one of these members. `everyone`: each connection
+    gets it.
     """
 
     method: str
@@ -110,13 +120,20 @@ class NotificationRow(NamedTuple):
     needs: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     request: tuple[str, ...] = ()
+    everyone: bool = False
 
 
 class HoldRow(NamedTuple):
-    """A notification that the release writes later: right before one of these steps."""
+    """A step that the release writes later: right before one of these steps, or right `after` it.
+
+    It is held only if all of `needs` have a value, and never written if one of `lost` comes first.
+    """
 
     method: str
     steps: tuple[str, ...]
+    after: bool = False
+    needs: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 class RefuseRow(NamedTuple):
@@ -231,6 +248,9 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row.get("value"),
                 tuple(row.get("methods", ())),
                 row.get("replaces", False),
+                row.get("where", {}),
+                tuple(row.get("needs", ())),
+                tuple(row.get("unless", ())),
             )
             for row in _rows(table, "member", version)
             for name in row.get("names") or [row["name"]]
@@ -250,6 +270,10 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row.get("method", ""),
                 row.get("only_null", False),
                 row.get("empty", ""),
+                row.get("before", ""),
+                row.get("within_ms", 0),
+                tuple(row.get("needs", ())),
+                tuple(row.get("unless", ())),
             )
             for row in _rows(table, "drop", version)
         ),
@@ -266,11 +290,19 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 tuple(row.get("needs", ())),
                 tuple(row.get("unless", ())),
                 tuple(row.get("request", ())),
+                row.get("everyone", False),
             )
             for row in _rows(table, "notification", version)
         ),
         holds=tuple(
-            HoldRow(row["method"], tuple(row["steps"])) for row in _rows(table, "hold", version)
+            HoldRow(
+                row["method"],
+                tuple(row["steps"]),
+                row.get("after", False),
+                tuple(row.get("needs", ())),
+                tuple(row.get("lost", ())),
+            )
+            for row in _rows(table, "hold", version)
         ),
         refusals=tuple(
             RefuseRow(row["method"], row["name"], tuple(row["words"]), row["message"])

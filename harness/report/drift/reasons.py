@@ -1,7 +1,7 @@
 """Reasons for differences that stay, read from a file of the user.
 
-A TOML file of rows: `[[difference]]` with `place`, a pattern of a shape's place or of the words of
-a difference of order, and `reason`.
+A TOML file of rows: `[[difference]]` with `place`, a pattern of the line of a shape or of the words
+of a difference of order, and `reason`.
 """
 
 import tomllib
@@ -16,7 +16,7 @@ from harness.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason of differences whose place matches a pattern."""
+    """The reason of differences whose line matches a pattern."""
 
     place: str
     reason: str

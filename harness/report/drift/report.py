@@ -144,7 +144,7 @@ def _shape_rows(
     by_reason: dict[str, list[ShapeDifference]] = {}
     rows: list[tuple[str, int, str]] = []
     for difference in differences:
-        reason = reason_of(difference.shape.place, reasons)
+        reason = reason_of(difference.line, reasons)
         if reason:
             by_reason.setdefault(reason, []).append(difference)
         else:

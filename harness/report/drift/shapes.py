@@ -16,7 +16,7 @@ Members: TypeAlias = frozenset[tuple[str, str]]
 """The paths of an object's members, each with its JSON type."""
 
 # A key of a map from ids to values, not the name of a member.
-_ID_KEY: Final = re.compile(r".*[0-9]{3}.*")
+_ID_KEY: Final = re.compile(r"(?=.*[0-9]).{20,}|[a-z]+_[0-9]+")
 _ANY_KEY: Final = "*"
 
 

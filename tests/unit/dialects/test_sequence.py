@@ -20,6 +20,7 @@ def turn(status: str) -> dict[str, Any]:
 
 STARTED = note("turn/started", turn=turn("inProgress"))
 COMPLETED = note("turn/completed", turn=turn("completed"))
+ACTIVE = note("thread/status/changed", status={"type": "active", "activeFlags": []})
 IDLE = note("thread/status/changed", status={"type": "idle"})
 USAGE = note("thread/tokenUsage/updated", turnId="turn_1", tokenUsage={"total": {}, "last": {}})
 
@@ -33,13 +34,13 @@ async def test_notification_is_added_before_a_step_with_values_of_the_thread() -
         "read/changed",
         {"thread": "{.threadId}", "turn": "{turn.id}"},
         before="thread/status/changed idle",
-        needs=("{turn.id}",),
+        needs=("{running}",),
     )
     wire = Wire(notifications=(row,), holds=())
-    written = await wire.written(IDLE, STARTED, IDLE, COMPLETED, IDLE)
+    written = await wire.written(IDLE, STARTED, ACTIVE, IDLE, COMPLETED, IDLE)
     added = [message["params"] for message in written if message["method"] == "read/changed"]
     assert added == [{"thread": THREAD, "turn": TURN}]
-    assert methods(written)[2:4] == ["read/changed", "thread/status/changed"]
+    assert methods(written)[3:5] == ["read/changed", "thread/status/changed"]
 
 
 async def test_added_notification_can_depend_on_the_params_of_the_request() -> None:
