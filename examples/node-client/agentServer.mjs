@@ -55,7 +55,9 @@ class Server {
   async start(scenarios, words) {
     this.report = join(this.folder, "report.json");
     const all = ["app-server", "--scenario", ...scenarios, "--json", this.report, ...words];
-    const stdio = ["ignore", "ignore", "pipe"];
+    // Its standard input ends with this process, even if that is killed.
+    all.push("--end-with-input");
+    const stdio = ["pipe", "ignore", "pipe"];
     this.child = spawn("agent", all, { env: this.env, stdio });
     const lines = createInterface({ input: this.child.stderr });
     return new Promise((resolve, reject) => {

@@ -166,6 +166,11 @@ def _add_staging(parser: "argparse.ArgumentParser") -> None:
         help="end after so many connections have ended",
     )
     options.add_argument(
+        "--end-with-input",
+        action="store_true",
+        help="end when standard input, a pipe, is closed: so it ends with a test that is killed",
+    )
+    options.add_argument(
         "--strict",
         action="store_true",
         help="a connection is RED for a broken SHOULD too, not only for a MUST",
@@ -184,7 +189,15 @@ def _scenario(
     """Return the scenario of a plain server and None, or None and the options of a stage."""
     stage_options = [
         name
-        for name in ("program", "json", "once", "connections", "idle", "strict")
+        for name in (
+            "program",
+            "json",
+            "once",
+            "connections",
+            "idle",
+            "strict",
+            "end_with_input",
+        )
         if getattr(parsed, name) not in (None, False)
     ]
     if parsed.program is not None and parsed.listen is not None:
@@ -195,7 +208,8 @@ def _scenario(
     if parsed.scenario is None or (parsed.listen is None and parsed.program is None):
         if stage_options:
             other = "" if parsed.program is not None else " and --listen or --program"
-            parser.error(f"--{stage_options[0]} needs --scenario{other}")
+            option = stage_options[0].replace("_", "-")
+            parser.error(f"--{option} needs --scenario{other}")
         if parsed.scenario is None:
             return None, None
         if len(parsed.scenario) > 1:
@@ -212,6 +226,7 @@ def _scenario(
         once=parsed.once,
         strict=parsed.strict,
         program=parsed.program,
+        end_with_input=parsed.end_with_input,
     )
 
 

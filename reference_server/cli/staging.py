@@ -5,8 +5,9 @@ Only this mode imports the module.
 
 import os
 import signal
+import stat
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +38,7 @@ from reference_server.terminal_escapes import escape_controls
 from reference_server.transport.base import Edge
 from reference_server.transport.stdio import StdioTransport
 
+_INPUT_CHUNK = 1 << 16
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -51,6 +53,7 @@ class StageWords:
     once: bool = False
     strict: bool = False
     program: Path | None = None
+    end_with_input: bool = False
 
 
 @dataclass(slots=True)
@@ -143,25 +146,53 @@ def run_stage(
             say=complain,
             on_result=results.add,
         )
-        anyio.run(_serve, stage, listening_socket, edge, program)
+        if words.end_with_input:
+            _check_input()
+        anyio.run(_serve, stage, listening_socket, edge, program, words.end_with_input)
     status = _finish(results.results, choice, words.json)
     leave_hung_threads(status)
     return status
 
 
+def _check_input() -> None:
+    """Raise UsageError if standard input is nothing whose end can be waited for."""
+    mode = os.fstat(0).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        raise UsageError("--end-with-input: standard input must be a pipe")
+
+
+async def _stop_with_input(stage: Stage) -> None:
+    """Stop the stage when nobody can write to standard input any more."""
+    os.set_blocking(0, False)
+    data = b"unread"
+    while data:
+        await anyio.wait_readable(0)
+        with suppress(BlockingIOError):
+            data = os.read(0, _INPUT_CHUNK)
+    stage.stop()
+
+
 async def _serve(
-    stage: Stage, listening: Listening | None, edge: Edge, program: Path | None
+    stage: Stage,
+    listening: Listening | None,
+    edge: Edge,
+    program: Path | None,
+    end_with_input: bool,
 ) -> None:
     try:
         start_helper()
         call_on_first_signal(_SIGNALS, lambda _number: stage.stop())
-        if listening is not None and program is not None:
-            await listening.serve(ProgramStarts(stage), announcement=f"program at {program}")
-        elif listening is not None:
-            await listening.serve(stage, stage.missing_reason)
-        else:
-            await stage.host(edge(StdioTransport.take_over()), "")
-            stage.stop()
+        async with anyio.create_task_group() as tasks:
+            if end_with_input:
+                tasks.start_soon(_stop_with_input, stage)
+            if listening is not None and program is not None:
+                await listening.serve(ProgramStarts(stage), announcement=f"program at {program}")
+            elif listening is not None:
+                await listening.serve(stage, stage.missing_reason)
+            else:
+                await stage.host(edge(StdioTransport.take_over()), "")
+                stage.stop()
+            tasks.cancel_scope.cancel()
     finally:
         if listening is not None:
             listening.close()

@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,6 +160,36 @@ def test_the_end_of_the_stage_ends_its_programs(folder: Path) -> None:
         assert client.stdout is not None
         client.stdout.read()
         assert client.wait(BOUND) == 0
+
+
+def test_a_stage_ends_with_its_input(folder: Path) -> None:
+    with stage(folder, "my-agent", "--end-with-input") as process:
+        with started(folder, "app-server") as client:
+            over_stdio(client, REQUESTS)
+            assert process.stdin is not None
+            process.stdin.write(b"unread\n")
+            process.stdin.flush()
+            assert ended(client) == (0, [])
+        status, said = ended(process)
+    assert (status, said[-1]) == (0, "1 connection(s), 0 RED")
+    assert not (folder / "my-agent").exists()
+
+
+def test_an_input_without_an_end_is_refused(folder: Path) -> None:
+    words = ("--scenario", "greeting.scenario.yaml", "--program", "my-agent", "--end-with-input")
+    done = subprocess.run(
+        [sys.executable, "-m", "reference_server", "app-server", *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"--end-with-input: standard input must be a pipe\n",
+    )
+    assert not (folder / "my-agent").exists()
 
 
 def test_a_program_of_a_killed_stage_says_so_and_is_replaced(folder: Path) -> None:

@@ -72,7 +72,7 @@ class AgentServer:
 
         With one scenario every connection plays it; of several each connection plays the next.
         """
-        return self._start("url", "--listen", "ws://127.0.0.1:0")
+        return self._start("url", "--listen", "ws://127.0.0.1:0", "--end-with-input")
 
     def url_of(self, scenario: str) -> str:
         """Return the address at which a connection plays the scenario with this id."""
@@ -85,7 +85,8 @@ class AgentServer:
         Each start of its `app-server` is a connection, which plays a scenario as one to `url` does.
         `self.env` has its folder first on PATH.
         """
-        return self._start("program", "--program", str(self.folder / self.name))
+        path = str(self.folder / self.name)
+        return self._start("program", "--program", path, "--end-with-input")
 
     @property
     def folder(self) -> Path:
@@ -178,7 +179,7 @@ class _ListeningProcess:
         self._process = subprocess.Popen(
             words,
             env=env,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # Its end, if this process is killed, ends the server.
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             encoding="utf-8",
@@ -222,6 +223,8 @@ class _ListeningProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._reader.join(_END_SECONDS)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         if self._process.stderr is not None and not self._reader.is_alive():
             self._process.stderr.close()
 
