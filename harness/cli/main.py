@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli import double_options
 from harness.cli.commands import (
     connect_options,
     drift_options,
@@ -250,6 +251,7 @@ app.command(cls=FolderCommand)(run_commands.status)
 app.command(cls=FolderCommand)(run_commands.compare)
 app.command(cls=FolderCommand)(run_commands.ledger)
 app.command()(fault_options.faulty)
+app.command()(double_options.double)
 app.command()(record_options.record)
 app.command(cls=KeepingCommand)(mutate_options.mutate)
 app.command(cls=KeepingCommand)(drift_options.drift)

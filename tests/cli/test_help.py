@@ -18,6 +18,7 @@ HARNESS = (
     "fuzz",
     "replay",
     "faulty",
+    "double",
     "record",
     "drift",
     "mutate",

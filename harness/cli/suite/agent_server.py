@@ -135,6 +135,10 @@ class AgentServer:
     def _report(self) -> Path:
         return self._folder / "report.json"
 
+    def read_report(self) -> dict[str, Any] | None:
+        """Return the report that an ended server wrote, as `--json` has it; None without one."""
+        return _read(self._report)
+
     def end(self) -> str:
         """End it and return a story of what was wrong, "" if nothing was; `hints` has the rest."""
         if not self._is_started:

@@ -155,9 +155,7 @@ def _shape_rows(
     return rows
 
 
-def _order_rows(
-    comparison: DriftComparison, reasons: Sequence[Reason]
-) -> list[tuple[str, int]]:
+def _order_rows(comparison: DriftComparison, reasons: Sequence[Reason]) -> list[tuple[str, int]]:
     """Return the differences with their numbers of scenarios, without those seen only once."""
     return [
         (_cell(words), count)

@@ -40,6 +40,8 @@ UNUSABLE = {
     "fuzz": "--target nobody",
     "replay": "nothing --target nobody",
     "faulty": "--fault no-such -- true",
+    "drift": "--target nobody",
+    "double": "--dialect codex-3 -- true",
     "record": "--target nobody -- true",
     "mutate": "--target nobody",
     "model": "no.yaml",
