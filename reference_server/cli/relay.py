@@ -17,6 +17,12 @@ from reference_server.program_start import first_line
 
 STANDARD_STREAMS = ("stdio", "stdio://")
 _CHUNK = 1 << 16
+_WITHOUT_EFFECT = {
+    "--stdio": "the same as --listen stdio://",
+    "--strict-config": "taken, without effect",
+    "--analytics-default-enabled": "taken, without effect",
+}
+"""Options that clients pass to a release of Codex."""
 
 
 def run(socket_path: str, arguments: Sequence[str]) -> int:
@@ -59,6 +65,8 @@ def _parse(arguments: Sequence[str]) -> list[str]:
         choices=STANDARD_STREAMS,
         help="standard input and output, the only address of this program",
     )
+    for option, words in _WITHOUT_EFFECT.items():
+        parser.add_argument(option, action="store_true", help=words)
     add_settings_options(parser)
     return parser.parse_args(arguments).config
 

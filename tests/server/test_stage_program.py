@@ -68,7 +68,7 @@ def test_each_start_is_a_judged_connection(folder: Path, name: str) -> None:
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700
         for words in (
             ["app-server"],
-            ["--config", "model=x", "app-server", "--listen", "stdio://"],
+            ["--config", "model=x", "app-server", "--listen", "stdio://", "--strict-config"],
         ):
             with started(folder, *words, name=name) as client:
                 heard = over_stdio(client, REQUESTS)
