@@ -95,6 +95,16 @@ class Memory:
         if is_cancel and isinstance(params, dict):
             self._turn(cast("dict[str, Any]", params))["cancelled"] = True
 
+    def note_at_once(self, step: str, body: dict[str, Any]) -> None:
+        """Remember what later messages of the same batch repeat: the last message of a turn.
+
+        The other facts are noted when a message is written, since rows ask about their order.
+        """
+        if step.startswith("turn/started"):
+            self._begin(cast("dict[str, Any]", body["turn"])["id"])
+        elif step == "item/completed agentMessage":
+            _note_message(self._turn(body), body)
+
     def note(self, step: str, body: dict[str, Any]) -> None:
         """Remember what a message to a client says."""
         thread_id = body.get("threadId")
@@ -102,14 +112,11 @@ class Memory:
             turn_id = cast("dict[str, Any]", body["turn"])["id"]
             known = self._threads[thread_id]
             known["turn"] = turn_id
-            if turn_id not in self._turns:
-                self._turns[turn_id] = dict(_NEW_TURN, id=turn_id, startedAt=int(time.time()))
-            while len(self._turns) > MAX_TURNS:
-                del self._turns[next(iter(self._turns))]
+            self._begin(turn_id)
             return
         turn = self._turn(body)
         if step == "item/completed agentMessage":
-            turn.update(messages=[body.get("item")], view="summary")
+            _note_message(turn, body)
         elif step == "item/started userMessage":
             turn.update(user=True, speaking=True)
         elif step in ("item/started agentMessage", "item/started reasoning"):
@@ -120,14 +127,24 @@ class Memory:
             self._threads[thread_id]["usage"] = body.get("tokenUsage")
             turn["speaking"] = False
         elif step.startswith("turn/completed") and isinstance(thread_id, str) and turn:
+            turn["ended"] = True
             if turn.get("interrupted") or turn.get("cancelled") or not turn.get("user"):
                 return
             unread = {"type": "turn", "turnId": turn["id"]}
             state = {"firstUnread": unread, "revision": turn["id"]}
             self._threads[thread_id].setdefault("readState", state)
 
+    def _begin(self, turn_id: str) -> None:
+        if turn_id not in self._turns:
+            self._turns[turn_id] = dict(_NEW_TURN, id=turn_id, startedAt=int(time.time()))
+        while len(self._turns) > MAX_TURNS:
+            del self._turns[next(iter(self._turns))]
+
     def _of_thread(self, fact: str, thread_id: str) -> Any:
         known = self._threads.get(thread_id, {})
+        if fact == "runningTurn":
+            turn = self._turns.get(known.get("turn", ""), {"ended": True})
+            return None if turn.get("ended") else turn["id"]
         if fact == "readState":
             initial = {"firstUnread": None, "revision": f"initial:{thread_id}"}
             return known.get("readState", initial)
@@ -156,6 +173,10 @@ class Memory:
         if not isinstance(identifier, str):
             identifier = self._threads.get(_thread_id(value), {}).get("turn")
         return self._turns.get(identifier, {}) if isinstance(identifier, str) else {}
+
+
+def _note_message(turn: dict[str, Any], body: dict[str, Any]) -> None:
+    turn.update(messages=[body.get("item")], view="summary")
 
 
 def _thread_id(value: dict[str, Any]) -> str:

@@ -15,8 +15,9 @@ from typing import Any, cast
 
 from reference_server.dialect.memory import KINDS, Memory
 
-_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:[./][A-Za-z_]+)*(?::words)?)\}")
+_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:[./][A-Za-z_]+)*(?::words|:text)?)\}")
 _WORDS = ":words"
+_TEXT = ":text"
 
 Fill = Callable[[Mapping[str, Any]], Any]
 """Returns a value with its placeholders filled from an object."""
@@ -72,6 +73,10 @@ def _value_of(name: str, around: Mapping[str, Any], facts: Mapping[str, Any]) ->
     if name.endswith(_WORDS):
         line = _value_of(name.removesuffix(_WORDS), around, facts)
         return split_words(line)
+    if name.endswith(_TEXT):
+        # Details of a failure begin with its code.
+        details = _value_of(name.removesuffix(_TEXT), around, facts)
+        return details.partition(": ")[2] or details if isinstance(details, str) else details
     memory = facts.get("memory")
     if isinstance(memory, Memory) and name.partition(".")[0] in KINDS:
         message = facts.get("message")

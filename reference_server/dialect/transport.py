@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from harness.protocol.dialects.table import Dialect, MethodRow
+from harness.protocol.dialects.table import Dialect, JoinRow, MethodRow
 from harness.protocol.wire.methods import BY_METHOD
 from harness.protocol.wire.rpc import ErrorCode
 from reference_server.dialect.ids import to_uuid, with_uuids
@@ -17,6 +17,7 @@ from reference_server.dialect.mapping import Compiler, Mapper, Step
 from reference_server.dialect.memory import Memory
 from reference_server.dialect.placeholders import filler
 from reference_server.dialect.sequence import Sequencer, Written, step_of
+from reference_server.dialect.settings import Settings
 from reference_server.transport.base import Incoming, Transport
 
 UNKNOWN_HERE = "dialect:"
@@ -40,6 +41,7 @@ class DialectTransport:
             "version": dialect.release,
             "home": home,
             "memory": self._memory,
+            "settings": Settings(home),
         }
         self._outgoing = Compiler(dialect, self._facts, outgoing=True)
         self._incoming = Compiler(dialect, self._facts, outgoing=False)
@@ -94,7 +96,7 @@ class DialectTransport:
             return line
         if isinstance(method, str):
             if request_id is not None:
-                self._begin_request(request_id, method, message)
+                method = self._begin_request(request_id, method, message)
             mapper = self._params_mapper(method)
             if mapper is not None and "params" in message:
                 message["params"] = mapper(message["params"])
@@ -109,7 +111,8 @@ class DialectTransport:
         # In ASCII, so that half of a surrogate pair arrives as the client wrote it.
         return _encode_ascii(message).encode()
 
-    def _begin_request(self, request_id: Any, method: str, message: Message) -> None:
+    def _begin_request(self, request_id: Any, method: str, message: Message) -> str:
+        """Note a request, and name the method for the server; return that of its params."""
         row = self._dialect.methods.get(method)
         params = message.get("params")
         # The ids of these params stay as the client wrote them.
@@ -119,15 +122,31 @@ class DialectTransport:
         if refusal:
             self._requests[request_id]["refusal"] = refusal
             message["method"] = UNKNOWN_HERE + method
-            return
+            return method
         if isinstance(params, dict):
             self._memory.note_request(method, cast("Message", params))
+        join = self._join_of(method, params)
+        if join is not None:
+            self._requests[request_id]["join"] = join
+            message["method"] = join.via
+            facts = {**self._facts, "params": kept}
+            message["params"] = filler(join.params, facts)(cast("Message", kept))
+            return join.via
         if row is not None and row.via:
             message["method"] = row.via
         elif row is not None and method in BY_METHOD:
             message["method"] = UNKNOWN_HERE + method
         if method == "initialize":
             self._begin(message.get("params"))
+        return method
+
+    def _join_of(self, method: str, params: Any) -> JoinRow | None:
+        """Return the row by which a request joins the turn that runs in its thread, or None."""
+        row = self._dialect.joins.get(method)
+        if row is None or not isinstance(params, dict):
+            return None
+        is_running = self._memory.value("thread.runningTurn", cast("Message", params), {})
+        return row if is_running else None
 
     def _begin(self, params: Any) -> None:
         """Note what the handshake says of the client."""
@@ -176,7 +195,9 @@ class DialectTransport:
         if "id" not in message:
             for step in steps:
                 step(message)
-            yield Written(message, step_of(message, method))
+            written = Written(message, step_of(message, method))
+            self._memory.note_at_once(written.step, written.body)
+            yield written
         else:
             yield Written(message, f"{method} request")
 
@@ -221,6 +242,14 @@ class DialectTransport:
             code = error["code"]
             error["code"] = self._dialect.error_codes.get(code, code)
             error["message"] = with_uuids(error["message"])
+        elif request is not None and "join" in request:
+            join: JoinRow = request["join"]
+            spec = BY_METHOD[join.via]
+            assert spec.result is not None
+            mapper = self._outgoing.of_model(spec.result, join.via)
+            result = message["result"] if mapper is None else mapper(message["result"])
+            yield {"id": message["id"], "result": filler(join.result, {"result": result})({})}
+            return
         else:
             spec = BY_METHOD.get(row.via if row is not None and row.via else method)
             self._note_settings(method, request, message["result"])

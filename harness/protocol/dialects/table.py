@@ -97,6 +97,18 @@ class MethodRow(NamedTuple):
     notifications: tuple[tuple[str, Any], ...] = ()
 
 
+class JoinRow(NamedTuple):
+    """A request that is another one, `via`, while a turn of its thread runs.
+
+    `params` are those of `via`, `result` is made from its result, both with placeholders.
+    """
+
+    method: str
+    via: str
+    params: Any
+    result: Any
+
+
 class OrderRow(NamedTuple):
     """Two messages that the release writes in this order, and the text's server in the other."""
 
@@ -167,6 +179,7 @@ class Dialect(NamedTuple):
     shapes: tuple[ShapeRow, ...]
     drops: tuple[DropRow, ...]
     methods: Mapping[str, MethodRow]
+    joins: Mapping[str, JoinRow]
     orders: tuple[OrderRow, ...]
     notifications: tuple[NotificationRow, ...]
     holds: tuple[HoldRow, ...]
@@ -278,6 +291,10 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
             for row in _rows(table, "drop", version)
         ),
         methods={row["name"]: _method_row(row) for row in _rows(table, "method", version)},
+        joins={
+            row["method"]: JoinRow(row["method"], row["via"], row["params"], row["result"])
+            for row in _rows(table, "join", version)
+        },
         orders=tuple(
             OrderRow(row["first"], row["second"]) for row in _rows(table, "order", version)
         ),

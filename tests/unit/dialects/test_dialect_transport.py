@@ -1,6 +1,7 @@
 """The edge between a connection and its transport: what goes in, comes out, and is added."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +168,55 @@ async def test_neighbours_are_written_in_the_order_of_the_release() -> None:
         },
     )
     assert [one["method"] for one in written] == ["thread/status/changed", "turn/started"]
+
+
+def started(turn: str) -> dict[str, Any]:
+    body = {"id": turn, "items": [], "status": "inProgress", "error": None}
+    return {"method": "turn/started", "params": {"threadId": "thr_1", "turn": body}}
+
+
+async def test_a_turn_start_while_a_turn_runs_adds_to_it() -> None:
+    wire = Wire()
+    await wire.written(started("turn_1"))
+    params = {"threadId": THREAD, "input": [{"type": "text", "text": "and hurry"}]}
+    request = await wire.received({"id": 2, "method": "turn/start", "params": params})
+    assert request["method"] == "turn/steer"
+    wanted = {"threadId": "thr_1", "expectedTurnId": "turn_1", "input": params["input"]}
+    assert request["params"] == wanted
+    (answer,) = await wire.written({"id": 2, "result": {"turnId": "turn_1"}})
+    assert (answer["result"]["turn"]["id"], answer["result"]["turn"]["items"]) == (TURN, [])
+
+
+async def test_a_turn_that_begins_and_ends_in_one_batch_has_its_message() -> None:
+    item = {"type": "agentMessage", "id": "i", "text": "Done."}
+    params = {"threadId": "thr_1", "turnId": "turn_1", "item": item}
+    done = {"id": "turn_1", "items": [], "status": "completed", "error": None}
+    written = await Wire().written(
+        started("turn_1"),
+        {"method": "item/completed", "params": params},
+        {"method": "turn/completed", "params": {"threadId": "thr_1", "turn": done}},
+    )
+    turn = written[-1]["params"]["turn"]
+    assert ([item["text"] for item in turn["items"]], turn["itemsView"]) == (["Done."], "summary")
+
+
+async def test_a_refused_model_call_is_reported_in_the_words_of_the_model() -> None:
+    error = {
+        "message": "The model answered with HTTP status 400",
+        "agentErrorInfo": "BadRequest",
+        "additionalDetails": "invalid_prompt: no such thing",
+    }
+    params = {"threadId": "thr_1", "turnId": "turn_1", "willRetry": False, "error": error}
+    written = await Wire().written({"method": "error", "params": params})
+    told = written[-1]["params"]["error"]
+    assert (told["message"], told["additionalDetails"]) == ("no such thing", None)
+
+
+async def test_settings_of_the_home_are_part_of_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('model = "gpt-5.5"\n', encoding="utf-8")
+    edge = DialectTransport(lines := Lines(), NEWEST, str(tmp_path))
+    lines.unread = [b'{"id":1,"method":"config/read","params":{}}']
+    await edge.receive()
+    await edge.send([b'{"id":1,"error":{"code":-32601,"message":"no method"}}'])
+    config = json.loads(lines.sent[0])["result"]["config"]
+    assert (config["model"], config["sandbox_mode"]) == ("gpt-5.5", None)
