@@ -79,12 +79,19 @@ def _problems(release: Outcome, double: Outcome) -> Iterator[str]:
     client = release.client
     for outcome in (release, double):
         for line in outcome.failures:
-            yield f"{client.name} on the {outcome.server.name}: {line}"
-    if not (release.failures or double.failures) and release.lines != double.lines:
-        yield f"{client.name}: other checks on the double than on the release"
+            if not (outcome is double and _name_of(line) in client.differs):
+                yield f"{client.name} on the {outcome.server.name}: {line}"
+    differs = tuple(_name_of(line) for line in release.lines if line not in double.lines)
+    if differs != client.differs and not release.failures:
+        yield f"{client.name}: {list(differs)} differ; clients.toml has {list(client.differs)}"
     broken = tuple(sorted({*release.breaks, *double.breaks}))
     if broken != client.breaks:
         yield f"{client.name}: breaks {list(broken)}; clients.toml has {list(client.breaks)}"
+
+
+def _name_of(line: str) -> str:
+    """Return the name of the check that a line is about."""
+    return line.removeprefix("ok ").removeprefix("FAILED ").partition(":")[0]
 
 
 if __name__ == "__main__":

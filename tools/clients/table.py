@@ -25,6 +25,7 @@ class Client:
     remark: str
     python: str = "3.11"
     breaks: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -45,7 +46,7 @@ def load_clients() -> list[Client]:
 
 def _client(row: dict[str, Any]) -> Client:
     lists: dict[str, Any] = {
-        name: tuple(row[name]) for name in ("packages", "breaks") if name in row
+        name: tuple(row[name]) for name in ("packages", "breaks", "differs") if name in row
     }
     return Client(**{**row, **lists})
 
