@@ -28,9 +28,14 @@ class Pieces:
     """Held-back messages of items that are not complete yet, for each client."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[int, str, str, str], list[Message]] = {}
+        self._held: dict[tuple[int | str, str, str, str], list[Message]] = {}
 
-    def edit(self, client: int, message: Message) -> list[Message]:
+    @property
+    def are_held(self) -> bool:
+        """Return whether any message is held back now."""
+        return any(self._held.values())
+
+    def edit(self, client: int | str, message: Message) -> list[Message]:
         """Return the messages to send to a client instead of `message`."""
         method, params = message.get("method"), message.get("params") or {}
         item = params.get("item") or {"id": params.get("itemId", "")}
