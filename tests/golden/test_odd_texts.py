@@ -228,9 +228,10 @@ def junit_file_is_xml(judged: Judged, folder: Path) -> None:
 def show_check_and_connect_print_no_control_character(judged: Judged, _: Path) -> None:
     for outcome, trace in zip(judged.outcomes, judged.traces, strict=True):
         path = Path(outcome.trace)
-        harmless(show_trace(path).lines())
+        stored = show_trace(path)
+        harmless(stored.lines())
+        plain_json(json_text(stored.json()))
         harmless(show_trace(path, message=len(trace.frames) - 1).lines())
-        plain_json(json_text(show_trace(path).json()))
         harmless(check_trace(path, settled=True).lines())
         shown: list[str] = []
         display = Display(shown.append, BOOK, colour=False)
