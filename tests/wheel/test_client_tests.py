@@ -152,6 +152,12 @@ def test_a_client_that_starts_its_agent_may_start_it_often(
     assert said.status == 0, said.out
 
 
+def test_without_a_scenario_the_default_script_is_played(fresh: Fresh, empty: Path) -> None:
+    body = connected("assert client.say('echo this') == 'echo this'", scenario="")
+    said = run(fresh, empty, body)
+    assert said.status == 0, said.out
+
+
 def test_a_program_that_was_not_started_fails_the_test(fresh: Fresh, empty: Path) -> None:
     said = run(fresh, empty, f"    agent_server({HELLO!r}).program\n")
     assert said.status == 1
