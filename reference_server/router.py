@@ -19,7 +19,12 @@ from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
 from reference_server.limits import LimitExceeded, check_lists
 from reference_server.refusal import Refusal, describe_disk_error, invalid_params, invalid_request
-from reference_server.scripted_answers import NO_ANSWERS, ScriptedAnswer, ScriptedAnswers, give
+from reference_server.scripted_answers import (
+    NO_ANSWERS,
+    ScriptedAnswer,
+    ScriptedAnswers,
+    send_answer,
+)
 
 if TYPE_CHECKING:
     from reference_server.services import Services
@@ -80,7 +85,7 @@ class Router:
         connection.in_use = True
         if not answer.is_held:
             connection.begin_request()
-            job = partial(give, connection, request, answer)
+            job = partial(send_answer, connection, request, answer)
             self._lanes.run_at_once(partial(_run_request, connection, job))
 
     def _is_admitted(self, connection: Connection, method: str) -> bool:

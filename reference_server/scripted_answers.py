@@ -31,7 +31,7 @@ class ScriptedAnswer(Protocol):
         ...
 
     @property
-    def following(self) -> Sequence[Mapping[str, Any]]:
+    def notifications_after(self) -> Sequence[Mapping[str, Any]]:
         """The notifications after the answer, as messages."""
         ...
 
@@ -53,10 +53,14 @@ class ScriptedAnswers:
 NO_ANSWERS = ScriptedAnswers({})
 
 
-async def give(connection: Connection, request: IncomingRequest, answer: ScriptedAnswer) -> None:
+async def send_answer(
+    connection: Connection, request: IncomingRequest, answer: ScriptedAnswer
+) -> None:
     """Send the answer after its delay, then the notifications behind it."""
     if answer.delay_seconds:
-        await anyio.sleep(answer.delay_seconds)
+        # The delay that the scenario names is the one wait here that depends on time.
+        with anyio.move_on_after(answer.delay_seconds):
+            await anyio.sleep_forever()
     connection.outbox.put_answer(encode_message({"id": request.id, **answer.body}))
-    for notification in answer.following:
+    for notification in answer.notifications_after:
         connection.outbox.put(encode_message(notification))

@@ -60,7 +60,7 @@ class GivenAnswer(Strict):
         return {"error": self.error.model_dump(exclude_unset=True)}
 
     @property
-    def following(self) -> list[dict[str, Any]]:
+    def notifications_after(self) -> list[dict[str, Any]]:
         """Return the notifications after the answer, as messages."""
         return [{"method": each.method, "params": each.params} for each in self.notifications]
 

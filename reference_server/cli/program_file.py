@@ -68,13 +68,13 @@ def script(
     isolated = [] if python else ["-E"]
     command = [sys.executable, *isolated, "-P", "-m", "reference_server"]
     dialect = {DIALECT: environment[DIALECT]} if environment.get(DIALECT) else {}
-    variables = {PROGRAM_SOCKET: socket, **dialect, **python, **_played(scenarios)}
+    variables = {PROGRAM_SOCKET: socket, **dialect, **python, **_scenario_variable(scenarios)}
     lines = [f"{name}={shlex.quote(value)}; export {name}" for name, value in variables.items()]
     lines.append(f"AGENT_HOME=${{AGENT_HOME:-{shlex.quote(str(home))}}}; export AGENT_HOME")
     return "\n".join(["#!/bin/sh", _MARK, *lines, f'exec {shlex.join(command)} "$@"', ""])
 
 
-def _played(scenarios: Sequence[str]) -> dict[str, str]:
+def _scenario_variable(scenarios: Sequence[str]) -> dict[str, str]:
     """Return the variable with the scenario, if there is one file or id."""
     if len(scenarios) != 1 or os.path.isdir(scenarios[0]):
         return {}

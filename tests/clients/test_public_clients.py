@@ -1,7 +1,7 @@
 """Recorded sessions of public Python clients: every finding was read by hand.
 
-They are of codex-app-server-client 0.1.0 and codex-python-sdk 0.2.1 with `agent app-server`; folders
-have other names. docs/client-duties.md has the reading. `make clients` runs these clients.
+They are of codex-app-server-client 0.1.0 and codex-python-sdk 0.2.1 with `agent app-server`;
+folders have other names. docs/client-duties.md has the reading. `make clients` runs these clients.
 """
 
 from pathlib import Path

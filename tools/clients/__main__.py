@@ -69,7 +69,7 @@ def _run_offline(names: list[str]) -> int:
 def _summary(rows: list[tuple[Outcome, Outcome]]) -> Iterator[str]:
     for row in rows:
         counts = "; ".join(
-            f"{one.server.name} {one.passed} of {len(one.lines)} in {one.seconds:.0f} s"
+            f"{one.server.name} {one.passed_count} of {len(one.lines)} in {one.seconds:.0f} s"
             for one in row
         )
         yield f"{row[0].client.name} {row[0].client.version}: {counts}"

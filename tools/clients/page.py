@@ -47,7 +47,7 @@ def _lines(rows: Sequence[tuple[Outcome, Outcome]]) -> Iterator[str]:
 
 
 def _count(outcome: Outcome) -> str:
-    return f"{outcome.passed} of {len(outcome.lines)}"
+    return f"{outcome.passed_count} of {len(outcome.lines)}"
 
 
 def versions_on(text: str) -> dict[str, str]:

@@ -76,7 +76,7 @@ class Outcome:
     breaks: tuple[str, ...] = ()
 
     @property
-    def passed(self) -> int:
+    def passed_count(self) -> int:
         """Return the number of checks that passed."""
         return sum(line.startswith("ok ") for line in self.lines)
 
