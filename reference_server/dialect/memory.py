@@ -32,6 +32,20 @@ _NO_TOKENS: Final = {
     "outputTokens": 0,
     "reasoningOutputTokens": 0,
 }
+_ANSWERS: Final = (
+    "item/started agentMessage",
+    "item/started reasoning",
+    "item/started plan",
+    "item/started webSearch",
+    "thread/tokenUsage/updated",
+)
+_CALLS: Final = (
+    "item/completed userMessage",
+    "item/completed commandExecution",
+    "item/completed fileChange",
+    "item/completed mcpToolCall",
+    "item/completed dynamicToolCall",
+)
 # The release knows its own models alone, and warns of others.
 _LISTED: Final = "gpt-"
 
@@ -63,6 +77,10 @@ class Memory:
 
     def note_settings(self, thread_id: str, result: dict[str, Any]) -> None:
         """Remember the settings with which a thread was started or resumed."""
+        if thread_id not in self._threads and result["thread"].get("turns"):
+            # What its turns used was told before this server started.
+            none = {"total": _NO_TOKENS, "last": _NO_TOKENS, "modelContextWindow": 258400}
+            self._threads[thread_id]["usage"] = none
         known = self._threads[thread_id]
         known.update((name, result[name]) for name in _SETTINGS if name in result)
 
@@ -115,12 +133,16 @@ class Memory:
             self._begin(turn_id)
             return
         turn = self._turn(body)
+        if turn:
+            self._note_request_to_model(turn, step, body)
         if step == "item/completed agentMessage":
             _note_message(turn, body)
         elif step == "item/started userMessage":
             turn.update(user=True, speaking=True)
         elif step in ("item/started agentMessage", "item/started reasoning"):
             turn["speaking"] = True
+        elif step == "turn/interrupt result":
+            turn["speaking"] = False
         elif step == "turn/diff/updated":
             turn["diff"] = body.get("diff")
         elif step == "thread/tokenUsage/updated" and isinstance(thread_id, str):
@@ -140,6 +162,14 @@ class Memory:
         while len(self._turns) > MAX_TURNS:
             del self._turns[next(iter(self._turns))]
 
+    @staticmethod
+    def _note_request_to_model(turn: dict[str, Any], step: str, body: dict[str, Any]) -> None:
+        """Remember whether the model was asked, and has not begun to answer."""
+        if step.startswith(_ANSWERS):
+            turn["asked"] = False
+        elif step.startswith(_CALLS) or (step == "error" and body.get("willRetry")):
+            turn["asked"] = True
+
     def _of_thread(self, fact: str, thread_id: str) -> Any:
         known = self._threads.get(thread_id, {})
         if fact == "runningTurn":
@@ -148,9 +178,6 @@ class Memory:
         if fact == "readState":
             initial = {"firstUnread": None, "revision": f"initial:{thread_id}"}
             return known.get("readState", initial)
-        if fact == "usage" and "turn" not in known:
-            none = {"total": _NO_TOKENS, "last": _NO_TOKENS, "modelContextWindow": 258400}
-            return known.get("usage", none)
         if fact in ("runsUnasked", "asks"):
             return (known.get("approvalPolicy") == "never") == (fact == "runsUnasked")
         if fact == "hasUnlistedModel":

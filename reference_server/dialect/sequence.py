@@ -116,13 +116,10 @@ class Sequencer:
 
     def arrange(self, messages: Sequence[Written]) -> list[Written]:
         """Return the messages in the release's order, with those that it adds."""
-        kept = [
-            written
-            for place, written in enumerate(messages)
-            if not self._is_dropped(written, messages[place + 1 : place + 2])
-        ]
-        groups: list[list[Written]] = [[one] for one in self._broadcast()] if kept else []
-        for written in kept:
+        groups: list[list[Written]] = [[one] for one in self._broadcast()] if messages else []
+        for place, written in enumerate(messages):
+            if self._is_dropped(written, messages[place + 1 : place + 2]):
+                continue
             for ready in self._release(written):
                 self._exchange(groups, ready, self._with_additions(ready))
         return [written for group in groups for written in group]
@@ -213,6 +210,8 @@ class Sequencer:
         if written.step.startswith(_STATUS):
             is_active = written.step.startswith(f"{_STATUS} active")
             (self._running.add if is_active else self._running.discard)(thread)
+        elif written.step == "thread/resume result" and _is_active(written.body):
+            self._running.add(written.body["thread"]["id"])
         if written.step.startswith("item/completed"):
             self._started.pop(_object(written.body.get("item")).get("id"), None)
         return [*added_before, written, *added_after]
@@ -235,6 +234,12 @@ class Sequencer:
         if addition.row.everyone:
             self._memory.broadcasts.append((self, message))
         return Written(message, step_of(message, addition.row.method))
+
+
+def _is_active(result: dict[str, Any]) -> bool:
+    """Return whether the thread of an answer has a turn in progress."""
+    status = _object(_object(result.get("thread")).get("status"))
+    return status.get("type") == "active"
 
 
 def _begins(step: str, name: str) -> bool:
