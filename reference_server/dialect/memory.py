@@ -24,6 +24,16 @@ _UNKNOWN: Final = {
 }
 _NEW_TURN: Final[dict[str, Any]] = {"messages": [], "view": "notLoaded"}
 """Facts of a turn of which nothing was told."""
+# What a policy of a turn has where the client leaves it out.
+_POLICIES: Final[dict[str, dict[str, Any]]] = {
+    "readOnly": {"networkAccess": False},
+    "workspaceWrite": {
+        "writableRoots": [],
+        "networkAccess": False,
+        "excludeTmpdirEnvVar": False,
+        "excludeSlashTmp": False,
+    },
+}
 _NO_TOKENS: Final = {
     "totalTokens": 0,
     "inputTokens": 0,
@@ -94,11 +104,17 @@ class Memory:
         thread_id = params.get("threadId")
         if method == "turn/interrupt":
             self._turn(params)["interrupted"] = True
+        elif method == "thread/compact/start" and isinstance(thread_id, str):
+            self._threads[thread_id]["compacting"] = True
         elif method == "turn/start" and isinstance(thread_id, str):
             known = self._threads[thread_id]
             known.update((name, params[name]) for name in _OVERRIDES if params.get(name))
-            if isinstance(params.get("sandboxPolicy"), dict):
-                known["sandbox"] = params["sandboxPolicy"]
+            policy = params.get("sandboxPolicy")
+            if isinstance(policy, dict):
+                members = cast("dict[str, Any]", policy)
+                sandbox = {**_POLICIES.get(str(members.get("type")), {}), **members}
+                sandbox.pop("access", None)
+                known["sandbox"] = sandbox
 
     def note_question(self, identifier: Any, method: str, params: dict[str, Any]) -> None:
         """Remember a request of the server."""
@@ -148,7 +164,10 @@ class Memory:
         elif step == "thread/tokenUsage/updated" and isinstance(thread_id, str):
             self._threads[thread_id]["usage"] = body.get("tokenUsage")
             turn["speaking"] = False
-        elif step.startswith("turn/completed") and isinstance(thread_id, str) and turn:
+        elif step.startswith("turn/completed") and isinstance(thread_id, str):
+            self._threads[thread_id].pop("compacting", None)
+            if not turn:
+                return
             turn["ended"] = True
             if turn.get("interrupted") or turn.get("cancelled") or not turn.get("user"):
                 return

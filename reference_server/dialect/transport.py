@@ -36,11 +36,11 @@ class DialectTransport:
     ) -> None:
         self._inner = inner
         self._dialect = dialect
-        self._memory = memory or Memory()
+        self.memory = memory or Memory()
         self._facts: dict[str, Any] = {
             "version": dialect.release,
             "home": home,
-            "memory": self._memory,
+            "memory": self.memory,
             "settings": Settings(home),
         }
         self._outgoing = Compiler(dialect, self._facts, outgoing=True)
@@ -53,7 +53,7 @@ class DialectTransport:
         self._unwanted: set[str] = set()
         """Notifications that the client does not want; the edge learns from them."""
         self._refusals = {(row.method, row.name): row for row in dialect.refusals}
-        self._sequencer = Sequencer(dialect, self._facts, self._memory, self._complete)
+        self._sequencer = Sequencer(dialect, self._facts, self.memory, self._complete)
 
     @property
     def amount_read(self) -> int:
@@ -104,7 +104,7 @@ class DialectTransport:
             spec = BY_METHOD.get(self._server_requests.pop(request_id, ""))
             if spec is None or spec.result is None:
                 return line
-            self._memory.note_decision(request_id, message["result"])
+            self.memory.note_decision(request_id, message["result"])
             mapper = self._incoming.of_model(spec.result, spec.method)
             if mapper is not None:
                 message["result"] = mapper(message["result"])
@@ -124,7 +124,7 @@ class DialectTransport:
             message["method"] = UNKNOWN_HERE + method
             return method
         if isinstance(params, dict):
-            self._memory.note_request(method, cast("Message", params))
+            self.memory.note_request(method, cast("Message", params))
         join = self._join_of(method, params)
         if join is not None:
             self._requests[request_id]["join"] = join
@@ -145,7 +145,7 @@ class DialectTransport:
         row = self._dialect.joins.get(method)
         if row is None or not isinstance(params, dict):
             return None
-        is_running = self._memory.value("thread.runningTurn", cast("Message", params), {})
+        is_running = self.memory.value("thread.runningTurn", cast("Message", params), {})
         return row if is_running else None
 
     def _begin(self, params: Any) -> None:
@@ -187,7 +187,7 @@ class DialectTransport:
             return
         if "id" in message:
             self._server_requests[message["id"]] = method
-            self._memory.note_question(message["id"], method, message["params"])
+            self.memory.note_question(message["id"], method, message["params"])
         mapper, steps = self._of_notification(method)
         if mapper is not None:
             self._facts["message"] = message["params"]
@@ -196,7 +196,7 @@ class DialectTransport:
             for step in steps:
                 step(message)
             written = Written(message, step_of(message, method))
-            self._memory.note_at_once(written.step, written.body)
+            self.memory.note_at_once(written.step, written.body)
             yield written
         else:
             yield Written(message, f"{method} request")
@@ -270,9 +270,9 @@ class DialectTransport:
         thread_id = to_uuid(result["thread"]["id"])
         if method == "thread/fork":
             source = cast("Message", request["params"] or {}).get("threadId")
-            self._memory.note_fork(to_uuid(str(source)), thread_id)
+            self.memory.note_fork(to_uuid(str(source)), thread_id)
         else:
-            self._memory.note_settings(thread_id, result)
+            self.memory.note_settings(thread_id, result)
 
     def _answer_by_row(
         self, request_id: Any, row: MethodRow, request: Message, result: Any = None

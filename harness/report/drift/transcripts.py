@@ -22,6 +22,10 @@ Transcript: TypeAlias = dict[str, Steps]
 Pair: TypeAlias = frozenset[str]
 
 _REPEATED: Final = ("*elta", "*/progress")
+MAX_DISTANCE: Final = 8
+"""Steps that are further apart have the order of the steps between them."""
+MAX_SEARCH: Final = 40
+"""Steps among which the next one is looked for."""
 _HANDSHAKE: Final = ("initialize", "remoteControl/status/changed", "configWarning")
 
 
@@ -57,15 +61,19 @@ def unordered_pairs(plays: Sequence[Transcript]) -> set[Pair]:
 
 
 def _exchanged_pairs(first: Steps, second: Steps) -> set[Pair]:
-    """Return the pairs of different neighbours of `first` that `second` has in the other order."""
+    """Return the near pairs of steps in `first` that `second` has in the other order.
+
+    Plays that differ in more than the order say nothing of it.
+    """
+    if Counter(first) != Counter(second):
+        return set()
     places = {step: place for place, step in enumerate(_with_counts(second))}
+    steps = _with_counts(first)
     return {
         frozenset((left[0], right[0]))
-        for left, right in pairwise(_with_counts(first))
-        if not _of_one_item(left[0], right[0])
-        and left in places
-        and right in places
-        and places[left] > places[right]
+        for place, left in enumerate(steps)
+        for right in steps[place + 1 : place + 1 + MAX_DISTANCE]
+        if places[left] > places[right] and not _of_one_item(left[0], right[0])
     }
 
 
@@ -97,16 +105,16 @@ def normal_form(transcript: Transcript, unordered: Collection[Pair]) -> Transcri
 
 
 def _sorted_steps(steps: Steps, partners: dict[str, set[str]]) -> Steps:
-    """Move each step before its neighbours as long as they have no order and it sorts first."""
-    result: list[str] = []
-    for step in steps:
-        free = partners.get(step, set())
-        place = best = len(result)
-        while place and result[place - 1] in free:
-            place -= 1
-            if step < result[place]:
+    """Return the least of all sequences that differ only in pairs without an order."""
+    rest, result = list(steps), list[str]()
+    while rest:
+        best = 0
+        ahead = {rest[0]}
+        for place, step in enumerate(rest[1 : MAX_SEARCH + 1], 1):
+            if ahead <= partners.get(step, set()) and step < rest[best]:
                 best = place
-        result.insert(best, step)
+            ahead.add(step)
+        result.append(rest.pop(best))
     return tuple(result)
 
 

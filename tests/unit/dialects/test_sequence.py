@@ -1,11 +1,19 @@
 """Rows that add, hold back and refuse messages at the edge."""
 
+import json
 from typing import Any
 
 import pytest
 
-from harness.protocol.dialects.table import HoldRow, NotificationRow, RefuseRow
-from tests.unit.dialects.test_dialect_transport import THREAD, TURN, Wire
+from harness.protocol.dialects.table import (
+    DropRow,
+    HoldRow,
+    NotificationRow,
+    OrderRow,
+    RefuseRow,
+)
+from reference_server.dialect.transport import DialectTransport
+from tests.unit.dialects.test_dialect_transport import NEWEST, THREAD, TURN, Lines, Wire
 
 pytestmark = pytest.mark.anyio
 
@@ -89,3 +97,54 @@ async def test_fork_has_the_settings_of_its_source() -> None:
         "approvalPolicy": "never",
         "cwd": "/w",
     }
+
+
+def command(method: str, status: str) -> dict[str, Any]:
+    item = {"type": "commandExecution", "id": "c", "status": status}
+    return note(method, turnId="turn_1", item=item)
+
+
+async def test_held_step_is_lost_where_it_never_began() -> None:
+    row = HoldRow(
+        "item/started commandExecution",
+        ("item/completed",),
+        lost=("item/completed commandExecution declined",),
+    )
+    wire = Wire(notifications=(), holds=(row,), drops=(), orders=())
+    started = command("item/started", "inProgress")
+    assert methods(await wire.written(started, command("item/completed", "declined"))) == [
+        "item/completed"
+    ]
+    assert methods(await wire.written(started, command("item/completed", "completed"))) == [
+        "item/started",
+        "item/completed",
+    ]
+
+
+async def test_step_can_come_before_the_one_that_the_server_wrote_first() -> None:
+    row = OrderRow("thread/status/changed idle", "thread/archived")
+    wire = Wire(notifications=(), holds=(), drops=(), orders=(row,))
+    written = await wire.written(note("thread/archived"), IDLE)
+    assert methods(written) == ["thread/status/changed", "thread/archived"]
+
+
+async def test_item_that_an_interrupt_cuts_is_not_completed() -> None:
+    row = DropRow(method="item/completed", needs=("{turn.interrupted}",))
+    wire = Wire(notifications=(), holds=(), drops=(row,))
+    await wire.written(STARTED)
+    params = {"threadId": THREAD, "turnId": TURN}
+    await wire.received({"id": 1, "method": "turn/interrupt", "params": params})
+    written = await wire.written({"id": 1, "result": {}}, command("item/completed", "failed"))
+    assert methods(written) == ["answer"]
+
+
+async def test_notification_for_everyone_reaches_the_other_connections() -> None:
+    row = NotificationRow("notice", {}, after="thread/archived", everyone=True)
+    wire = Wire(notifications=(row,), holds=())
+    lines = Lines()
+    dialect = NEWEST._replace(notifications=(), holds=())
+    other = DialectTransport(lines, dialect, "/home", wire.edge.memory)
+    assert methods(await wire.written(note("thread/archived"))) == ["thread/archived", "notice"]
+    await other.send([json.dumps(IDLE).encode()])
+    sent = [json.loads(line)["method"] for line in lines.sent]
+    assert sent == ["notice", "thread/status/changed"]
