@@ -30,13 +30,15 @@ def install_release(release: str) -> Path:
     return vendor / "bin/codex"
 
 
-def install(client: Client) -> Path:
+def install(client: Client, *, is_offline: bool = False) -> Path:
     """Return the client's folder. Raises CannotInstall."""
     folder = WILD / client.folder
     stamp = folder / ".installed"
     wanted = "\n".join(client.packages)
     if stamp.exists() and stamp.read_text("utf-8") == wanted:
         return folder
+    if is_offline:
+        raise CannotInstall("its installation was skipped, as said above")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if client.registry == "npm":
@@ -80,4 +82,4 @@ def _pythons() -> Iterator[str]:
 def _run(command: list[str]) -> None:
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode != 0:
-        raise CannotInstall(f"{' '.join(command)}: {found.stderr.strip()[-400:]}")
+        raise SystemExit(f"clients: {' '.join(command)}: {found.stderr.strip()[-400:]}")
