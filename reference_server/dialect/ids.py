@@ -6,6 +6,7 @@ so that ids sort by age, and the same play has the same ids again. Source: RFC 9
 """
 
 import re
+from functools import lru_cache
 
 BASE_MS = 0x019B_0000_0000
 """The time field of number 0, in milliseconds: December 2025."""
@@ -17,6 +18,7 @@ _UUID = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)
 def to_uuid(text_id: str) -> str:
     """Return the UUID of `thr_<n>` or `turn_<n>`; any other text unchanged."""
     match = _TEXT_ID.fullmatch(text_id)

@@ -56,36 +56,59 @@ def filler(value: Any, facts: Mapping[str, Any]) -> Fill:
 def _text_filler(text: str, facts: Mapping[str, Any]) -> Fill:
     whole = _PLACEHOLDER.fullmatch(text)
     if whole is not None:
-        name = whole[1]
-        return lambda around: _value_of(name, around, facts)
-    if _PLACEHOLDER.search(text) is None:
+        return _getter(whole[1], facts)
+    parts = _PLACEHOLDER.split(text)
+    if len(parts) == 1:
         return lambda around: text
-    return lambda around: _PLACEHOLDER.sub(
-        lambda match: str(_value_of(match[1], around, facts)), text
-    )
+    # Texts and names of placeholders take turns.
+    fills = [
+        _getter(part, facts) if number % 2 else _constant(part) for number, part in enumerate(parts)
+    ]
+    return lambda around: "".join(str(fill(around)) for fill in fills)
 
 
-def _value_of(name: str, around: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+def _constant(value: Any) -> Fill:
+    return lambda around: value
+
+
+def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
+    """Return a function that gives the value of a placeholder, chosen once by its name."""
+    if name == "null":
+        return _constant(None)
     if name == "now_ms":
-        return time.time_ns() // 1_000_000
+        return lambda around: time.time_ns() // 1_000_000
     if name == "now_s":
-        return time.time_ns() // 1_000_000_000
+        return lambda around: time.time_ns() // 1_000_000_000
     if name.endswith(_WORDS):
-        line = _value_of(name.removesuffix(_WORDS), around, facts)
-        return split_words(line)
+        line = _getter(name.removesuffix(_WORDS), facts)
+        return lambda around: split_words(line(around))
     if name.endswith(_TEXT):
-        # Details of a failure begin with its code.
-        details = _value_of(name.removesuffix(_TEXT), around, facts)
-        return details.partition(": ")[2] or details if isinstance(details, str) else details
+        details = _getter(name.removesuffix(_TEXT), facts)
+        return lambda around: _without_code(details(around))
     memory = facts.get("memory")
     if isinstance(memory, Memory) and name.partition(".")[0] in KINDS:
-        message = facts.get("message")
-        return memory.value(
-            name,
-            cast("dict[str, Any]", around),
-            cast("dict[str, Any]", message) if isinstance(message, dict) else {},
+        return lambda around: memory.value(
+            name, cast("dict[str, Any]", around), _members(facts.get("message"))
         )
-    value: Any = around if name.startswith(".") else facts
-    for step in name.removeprefix(".").split("."):
+    steps = name.removeprefix(".").split(".")
+    if name.startswith("."):
+        if len(steps) == 1:
+            return lambda around: around.get(steps[0])
+        return lambda around: _value_at(around, steps)
+    return lambda around: _value_at(facts, steps)
+
+
+def _without_code(details: Any) -> Any:
+    """Return the details of a failure without the code with which they begin."""
+    return details.partition(": ")[2] or details if isinstance(details, str) else details
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _value_at(value: Any, steps: list[str]) -> Any:
+    """Return the value at the end of the steps, None if there is none."""
+    for step in steps:
         value = cast("dict[str, Any]", value).get(step) if isinstance(value, Mapping) else None
     return value

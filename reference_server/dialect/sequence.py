@@ -79,6 +79,16 @@ class _Addition(NamedTuple):
     conditions: _Conditions
 
 
+class _Rows(NamedTuple):
+    """The rows about one step; `later_steps` are those that the release writes after it."""
+
+    drops: list[_Drop]
+    before: list[_Addition]
+    after: list[_Addition]
+    holds: list[tuple[HoldRow, _Conditions]]
+    later_steps: list[str]
+
+
 class Sequencer:
     """Arranges the messages to one client; `complete` adds the members around a notification."""
 
@@ -108,7 +118,7 @@ class Sequencer:
         """The broadcasts that this client has or need not have."""
         self._held: list[tuple[HoldRow, Written]] = []
         self._orders = dialect.orders
-        self._rows: dict[str, tuple[list[_Drop], list[_Addition], list[_Addition]]] = {}
+        self._rows: dict[str, _Rows] = {}
         self._running: set[Any] = set()
         """Threads that were active in the last status that this client read."""
         self._started: dict[Any, float] = {}
@@ -137,7 +147,7 @@ class Sequencer:
         """Return whether a row leaves out a message, given the next one of the same batch."""
         if written.step.startswith("item/started"):
             self._started[_object(written.body.get("item")).get("id")] = time.monotonic()
-        for row, conditions in self._rows_of(written.step)[0]:
+        for row, conditions in self._rows_of(written.step).drops:
             if row.before and not (following and _begins(following[0].step, row.before)):
                 continue
             if row.empty and written.body.get(row.empty) != "":
@@ -168,8 +178,8 @@ class Sequencer:
             else:
                 yield held
         self._held = kept
-        for row, conditions in self._holds:
-            if _begins(written.step, row.method) and conditions.hold_for(written):
+        for row, conditions in self._rows_of(written.step).holds:
+            if conditions.hold_for(written):
                 self._held.append((row, written))
                 return
         yield written
@@ -187,26 +197,26 @@ class Sequencer:
         self, groups: list[list[Written]], written: Written, group: list[Written]
     ) -> None:
         """Append a message with what is added to it, or put it right before the one before."""
-        if groups:
+        later_steps = self._rows_of(written.step).later_steps
+        if groups and later_steps:
             last = groups[-1]
             for place, earlier in enumerate(last):
-                if any(
-                    _begins(earlier.step, row.second) and _begins(written.step, row.first)
-                    for row in self._orders
-                ):
+                if any(_begins(earlier.step, step) for step in later_steps):
                     last[place:place] = group
                     return
         groups.append(group)
 
     def _with_additions(self, written: Written) -> list[Written]:
-        _, before, after = self._rows_of(written.step)
+        rows = self._rows_of(written.step)
         thread = written.body.get("threadId")
         self._facts["running"] = thread in self._running
         added_before = [
-            one for row in before if (one := self._addition_to(row, written)) is not None
+            one for row in rows.before if (one := self._addition_to(row, written)) is not None
         ]
         self._memory.note(written.step, written.body)
-        added_after = [one for row in after if (one := self._addition_to(row, written)) is not None]
+        added_after = [
+            one for row in rows.after if (one := self._addition_to(row, written)) is not None
+        ]
         if written.step.startswith(_STATUS):
             is_active = written.step.startswith(f"{_STATUS} active")
             (self._running.add if is_active else self._running.discard)(thread)
@@ -216,13 +226,15 @@ class Sequencer:
             self._started.pop(_object(written.body.get("item")).get("id"), None)
         return [*added_before, written, *added_after]
 
-    def _rows_of(self, step: str) -> tuple[list[_Drop], list[_Addition], list[_Addition]]:
+    def _rows_of(self, step: str) -> _Rows:
         rows = self._rows.get(step)
         if rows is None:
-            rows = self._rows[step] = (
+            rows = self._rows[step] = _Rows(
                 [one for one in self._drops if _begins(step, one.row.method)],
                 [one for one in self._additions if _begins(step, one.row.before)],
                 [one for one in self._additions if _begins(step, one.row.after)],
+                [one for one in self._holds if _begins(step, one[0].method)],
+                [row.second for row in self._orders if _begins(step, row.first)],
             )
         return rows
 
