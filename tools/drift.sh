@@ -8,7 +8,7 @@ head='# Drift
 
 Made by `make drift`; do not edit. `agent app-server --dialect codex-0.107` and `codex-0.169` beside the
 releases that they imitate, all bundled scenarios played on each. [Comparing](comparing.md#a-double-and-its-release)
-says what the figures mean. The reasons are in `tools/drift.toml`.
+says what the figures mean. The reasons are in `tools/drift.toml`; a row without one is not explained yet.
 '
 $bin/python tools/offline.py --probe || { echo "make drift: no network namespace can be made here"; exit 0; }
 pages=$(mktemp -d)

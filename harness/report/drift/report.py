@@ -12,6 +12,8 @@ from harness.report.drift.schema_check import SchemaCheck
 VERSION: Final = 1
 """Version of the JSON form: a change of meaning raises it, a new member does not."""
 MAX_LINES: Final = 60
+MAX_UNEXPLAINED: Final = 20
+"""Differences of order without a reason that a page shows."""
 
 
 @dataclass(slots=True)
@@ -86,8 +88,8 @@ class DriftReport:
         yield ""
         yield "| difference of order | scenarios | reason |"
         yield "|---|---|---|"
-        for words, count in _order_rows(self.comparison, self.reasons):
-            yield f"| {words} | {count} | {reason_of(words, self.reasons)} |"
+        orders = _order_rows(self.comparison, self.reasons)
+        yield from (f"| {words} | {count} | {reason} |" for words, count, reason in orders)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the report as builtins."""
@@ -151,17 +153,23 @@ def _shape_rows(
             rows.append((_cell(difference.line), difference.count, ""))
     for reason, group in by_reason.items():
         places = list(dict.fromkeys(f"`{one.shape.place}`" for one in group))
-        rows.append((", ".join(places), len(group), reason))
+        rows.append((", ".join(places), sum(one.count for one in group), reason))
     return rows
 
 
-def _order_rows(comparison: DriftComparison, reasons: Sequence[Reason]) -> list[tuple[str, int]]:
-    """Return the differences with their numbers of scenarios, without those seen only once."""
-    return [
-        (_cell(words), count)
-        for words, count in comparison.frequent_differences
-        if count > 1 or reason_of(words, reasons)
-    ][:MAX_LINES]
+def _order_rows(
+    comparison: DriftComparison, reasons: Sequence[Reason]
+) -> list[tuple[str, int, str]]:
+    """Return the differences of one reason in one row, then the most frequent others."""
+    by_reason: dict[str, list[tuple[str, int]]] = {}
+    for words, count in comparison.frequent_differences:
+        by_reason.setdefault(reason_of(words, reasons), []).append((words, count))
+    others = by_reason.pop("", [])[:MAX_UNEXPLAINED]
+    rows = [
+        (f"{_cell(group[0][0])}, and {len(group) - 1} like it", group[0][1], reason)
+        for reason, group in by_reason.items()
+    ]
+    return rows + [(_cell(words), count, "") for words, count in others]
 
 
 def _cell(words: str) -> str:
