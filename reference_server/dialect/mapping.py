@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 from harness.protocol.dialects.table import Dialect, MemberRow
 from harness.protocol.wire.base import WireModel, to_camel
 from reference_server.dialect.ids import from_uuid, to_uuid
-from reference_server.dialect.placeholders import filler, has_value, split_words
+from reference_server.dialect.placeholders import Fill, filler, has_value, split_words
 
 Mapper = Callable[[Any], Any]
 """Returns a JSON value in the other dialect; objects are changed in place."""
@@ -128,9 +128,18 @@ class Compiler:
                 yield _drop(row.name, only_null=row.only_null)
 
     def _additions(self, type_name: str, method: str, names: Mapping[str, str]) -> Iterator[Step]:
+        plain: list[tuple[str, Fill]] = []
         for row in self._dialect.members:
-            if type_name in row.types and (not row.methods or method in row.methods):
+            if type_name not in row.types or (row.methods and method not in row.methods):
+                continue
+            if row.replaces or row.where or row.needs or row.unless:
+                # The order of rows is kept: a value can be made from a member of an earlier row.
+                yield from [_add_plain(plain)] if plain else []
+                plain = []
                 yield _add(row, self._facts)
+            else:
+                plain.append((row.name, filler(row.value, self._facts)))
+        yield from [_add_plain(plain)] if plain else []
 
     def _renames(self, model: type[WireModel]) -> list[Step]:
         rows = [row for row in self._dialect.renames if row.type == model.__name__]
@@ -231,6 +240,17 @@ def _rename(name: str, other: str) -> Step:
             members[other] = members.pop(name)
 
     return rename
+
+
+def _add_plain(rows: list[tuple[str, Fill]]) -> Step:
+    """Return a step for rows without conditions: one call for all of them."""
+
+    def add(members: dict[str, Any]) -> None:
+        for name, fill in rows:
+            if name not in members:
+                members[name] = fill(members)
+
+    return add
 
 
 def _add(row: MemberRow, facts: Mapping[str, Any]) -> Step:

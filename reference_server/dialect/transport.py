@@ -6,8 +6,11 @@ request itself comes first.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, cast
+
+import orjson
 
 from harness.protocol.dialects.table import Dialect, JoinRow, MethodRow
 from harness.protocol.wire.methods import BY_METHOD
@@ -23,7 +26,24 @@ from reference_server.transport.base import Incoming, Transport
 UNKNOWN_HERE = "dialect:"
 """Prefix of a method that the text has and the release answers otherwise: the server must not."""
 
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+"""Digits of a number that may not fit 64 bits: orjson would read it as a float."""
+
+
+def _decode(line: bytes) -> Any:
+    """Return the value of a line that this server wrote."""
+    return json.loads(line) if _LONG_NUMBER.search(line) else orjson.loads(line)
+
+
+def _encode(message: Any) -> bytes:
+    try:
+        return orjson.dumps(message)
+    except TypeError:
+        # An integer of more than 64 bits.
+        return _encode_text(message).encode()
+
+
+_encode_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
 Message = dict[str, Any]
 
@@ -75,7 +95,7 @@ class DialectTransport:
         """Write all messages, in the words of the release. Raises PeerGone."""
         written = [line for message in messages for line in self._write(message)]
         lines = [
-            _encode(one.message).encode()
+            _encode(one.message)
             for one in self._sequencer.arrange(written)
             if one.message.get("method") not in self._unwanted
         ]
@@ -180,7 +200,7 @@ class DialectTransport:
 
     def _write(self, line: bytes) -> Iterator[Written]:
         """Yield the messages of the release for one of the text: none, one or several."""
-        message: Message = json.loads(line)
+        message: Message = _decode(line)
         method = message.get("method")
         if method is None:
             yield from self._answer(message)

@@ -18,7 +18,17 @@ from typing import NoReturn
 import psutil
 
 from harness.client.target.run_folders import base_folder
-from tools.bench import clients, histories, lists, measures, one_shot, suite, targets, where
+from tools.bench import (
+    clients,
+    dialects,
+    histories,
+    lists,
+    measures,
+    one_shot,
+    suite,
+    targets,
+    where,
+)
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
 from tools.bench.parts import INSIDE, REAL, SERVER, START, WHERE, parse_arguments, rows
@@ -75,6 +85,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
             "fork": lambda: histories.fork(reference, url),
             "lists": lambda: lists.all_of(reference, url),
             "clients": lambda: clients.all_of(reference, url),
+            "dialect": lambda: dialects.all_of(reference, url, folder),
             "rules": suite.measure_rules,
             "suite": lambda: suite.measure_suite(folder),
             "fuzzing": lambda: suite.measure_fuzzing(folder),

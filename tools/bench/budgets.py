@@ -57,6 +57,8 @@ BUDGETS = (
     Budget("second-turn-ws", "a second client, of a turn's CPU (ws)", 10, "%"),
     Budget("second-deltas-ws", "a second client, of a stream's (ws)", 10, "%"),
     Budget("stuck-deltas-ws", "one that reads nothing, the same (ws)", 10, "%"),
+    Budget("dialect-turn", "a dialect, of a trivial turn's p50", 15, "%"),
+    Budget("dialect-turn-cpu", "a dialect, of a turn's CPU", None, "%"),
     Budget("turn-cpu-unix", "trivial turn over unix, CPU", None, "ms"),
     Budget("turn-cpu-ws", "trivial turn over ws, CPU", None, "ms"),
     Budget("deltas-unix", "5,000-delta stream over unix", None, "notifications/s", "higher"),

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.bench import clients, lists, measures, one_shot, suite
+from tools.bench import clients, dialects, lists, measures, one_shot, suite
 from tools.bench.budgets import BUDGETS, Budget
 
 INSIDE = "--inside"
@@ -31,6 +31,7 @@ PARTS = (
     Part("fork", "forking one", ("fork",)),
     Part("lists", "thread/list among many stored threads (a minute)", lists.KEYS),
     Part("clients", "what a second client of a thread costs, over sockets", clients.KEYS),
+    Part("dialect", "what a dialect adds to a turn", dialects.KEYS),
     Part("rules", "all rules over one long trace", ("rules", "rules-memory")),
     Part("suite", "the session suite on the reference server", suite.KEYS),
     Part("fuzzing", "generated requests with all rules on", ("fuzzing",)),
