@@ -22,7 +22,7 @@ class ScriptedAnswer(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether the request stays without an answer."""
+        """Return whether the request stays without an answer."""
         ...
 
     @property

@@ -25,7 +25,7 @@ _OWN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class DoubleOptions:
-    """How the agent is to be found and what it plays.
+    """Name of the agent, and the scenarios that it plays.
 
     `dialect` is the release whose words it speaks, "" for what its `name` says; with `strict` a
     broken SHOULD counts too; with `allow_unused` some of several scenarios may stay unplayed.
@@ -39,7 +39,7 @@ class DoubleOptions:
 
 
 class DoubleResult(NamedTuple):
-    """How a command ended, and what is said of its clients.
+    """End of a command, and the findings about its clients.
 
     `status` is the command's exit status, or 1 if it succeeded and a client is RED; `stories` are
     texts for the user; `report` is that of the server, None if it wrote none.
