@@ -4,7 +4,9 @@
 `{client_version}` its version, `{now_ms}` and `{now_s}` the time, `{null}` null, `{.name}` a
 member of the object that gets the value, `{params.a.b}` a member of the request, `{result.a.b}` of
 the answer to `via`. A string that is one placeholder becomes the value itself, a number or an
-object too; null if there is none.
+object too; null if there is none. `{settings.a}` is a setting of the home. `{x:words}` are the
+words of a command line, `{x:text}` the text after the code of an error's details, `{x:items}` the
+entries of `thread/items/list` for turns.
 """
 
 import re
@@ -15,9 +17,10 @@ from typing import Any, cast
 
 from reference_server.dialect.memory import KINDS, Memory
 
-_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:[./][A-Za-z_]+)*(?::words|:text)?)\}")
+_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:[./][A-Za-z_]+)*(?::words|:text|:items)?)\}")
 _WORDS = ":words"
 _TEXT = ":text"
+_ITEMS = ":items"
 
 Fill = Callable[[Mapping[str, Any]], Any]
 """Returns a value with its placeholders filled from an object."""
@@ -85,6 +88,9 @@ def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
     if name.endswith(_TEXT):
         details = _getter(name.removesuffix(_TEXT), facts)
         return lambda around: _without_code(details(around))
+    if name.endswith(_ITEMS):
+        turns = _getter(name.removesuffix(_ITEMS), facts)
+        return lambda around: _items_of(turns(around) or [], _members(facts.get("params")))
     memory = facts.get("memory")
     if isinstance(memory, Memory) and name.partition(".")[0] in KINDS:
         return lambda around: memory.value(
@@ -96,6 +102,23 @@ def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
             return lambda around: around.get(steps[0])
         return lambda around: _value_at(around, steps)
     return lambda around: _value_at(facts, steps)
+
+
+def _items_of(turns: list[Any], params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the items of turns as entries of `thread/items/list`, in one page."""
+    wanted = params.get("turnId")
+    entries = [
+        {
+            "turnId": turn["id"],
+            "item": item,
+            "startedAtMs": item.get("startedAtMs"),
+            "completedAtMs": item.get("completedAtMs"),
+        }
+        for turn in turns
+        if wanted in (None, turn["id"])
+        for item in turn["items"]
+    ]
+    return entries[::-1] if params.get("sortDirection") == "desc" else entries
 
 
 def _without_code(details: Any) -> Any:

@@ -154,6 +154,9 @@ class DialectTransport:
             return join.via
         if row is not None and row.via:
             message["method"] = row.via
+            if row.params is not None:
+                facts = {**self._facts, "params": kept}
+                message["params"] = filler(row.params, facts)({})
         elif row is not None and method in BY_METHOD:
             message["method"] = UNKNOWN_HERE + method
         if method == "initialize":

@@ -86,8 +86,8 @@ class MethodRow(NamedTuple):
     """The answer to a request that the text lacks, or that the release answers otherwise.
 
     `result` or `error` (code and message) is the answer; `via` is a method of the text whose result
-    the placeholders of `result` take values from. `notifications` follow the answer, as pairs of
-    method and params.
+    the placeholders of `result` take values from, with `params` in place of the client's.
+    `notifications` follow the answer, as pairs of method and params.
     """
 
     name: str
@@ -95,6 +95,7 @@ class MethodRow(NamedTuple):
     error: tuple[int, str] | None = None
     via: str = ""
     notifications: tuple[tuple[str, Any], ...] = ()
+    params: Any = None
 
 
 class JoinRow(NamedTuple):
@@ -337,4 +338,5 @@ def _method_row(row: Mapping[str, Any]) -> MethodRow:
         (error["code"], error["message"]) if error else None,
         row.get("via", ""),
         tuple((one["method"], one["params"]) for one in row.get("notifications", ())),
+        row.get("params"),
     )

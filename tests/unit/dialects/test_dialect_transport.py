@@ -220,3 +220,18 @@ async def test_settings_of_the_home_are_part_of_the_answer(tmp_path: Path) -> No
     await edge.send([b'{"id":1,"error":{"code":-32601,"message":"no method"}}'])
     config = json.loads(lines.sent[0])["result"]["config"]
     assert (config["model"], config["sandbox_mode"]) == ("gpt-5.5", None)
+
+
+async def test_items_of_a_thread_are_listed_by_a_read_of_its_turns() -> None:
+    wire = Wire()
+    params = {"threadId": THREAD, "limit": 100, "sortDirection": "asc"}
+    request = await wire.received({"id": 1, "method": "thread/items/list", "params": params})
+    assert request["method"] == "thread/read"
+    assert request["params"] == {"threadId": "thr_1", "includeTurns": True}
+    items = [{"type": "agentMessage", "id": name, "text": name} for name in ("a", "b")]
+    turn = {"id": "turn_1", "items": items, "status": "completed", "error": None}
+    (answer,) = await wire.written(
+        {"id": 1, "result": {"thread": {"id": "thr_1", "turns": [turn]}}}
+    )
+    listed = [(entry["turnId"], entry["item"]["text"]) for entry in answer["result"]["data"]]
+    assert listed == [(TURN, "a"), (TURN, "b")]
