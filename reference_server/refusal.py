@@ -17,6 +17,15 @@ class Refusal(Exception):
         self.message = message
 
 
+UNKNOWN_METHOD = "there is no method"
+"""Beginning of the message for a method that this server does not know."""
+
+
+def unknown_method(name: str) -> Refusal:
+    """Return the refusal of an unknown method; `name` is quoted as it is given."""
+    return Refusal(ErrorCode.METHOD_NOT_FOUND, f"{UNKNOWN_METHOD} {name}")
+
+
 def invalid_request(message: str) -> Refusal:
     """Return the refusal of a well-formed request that cannot be carried out now."""
     return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -18,7 +18,13 @@ from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
 from reference_server.limits import LimitExceeded, check_lists
-from reference_server.refusal import Refusal, describe_disk_error, invalid_params, invalid_request
+from reference_server.refusal import (
+    Refusal,
+    describe_disk_error,
+    invalid_params,
+    invalid_request,
+    unknown_method,
+)
 from reference_server.scripted_answers import (
     NO_ANSWERS,
     ScriptedAnswer,
@@ -99,7 +105,7 @@ class Router:
         # Not for an unknown method: looking for its handler would import all of them.
         handler = handler_of(method) if is_request else None
         if spec is None or handler is None:
-            raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {brief_value(method)}")
+            raise unknown_method(brief_value(method))
         if not self._is_admitted(connection, method):
             raise invalid_request("Not initialized")
         return spec, handler

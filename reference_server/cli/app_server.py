@@ -71,7 +71,7 @@ def parse(arguments: Sequence[str]) -> Options:
     """Parse the command line. Raises UsageError for wrong usage, and SystemExit after `--help`."""
     if not arguments:
         return Options()
-    from reference_server.cli.one_message import OneMessageParser
+    from reference_server.cli.one_message import OneMessageParser, add_options_without_effect
     from reference_server.config.arguments import add_settings_options
 
     parser = OneMessageParser(
@@ -100,6 +100,8 @@ def parse(arguments: Sequence[str]) -> Options:
         help="refuse every request before `initialize`",
     )
     add_settings_options(parser)
+    if os.environ.get("AGENT_DIALECT"):
+        add_options_without_effect(parser)
     _add_listening(parser)
     _add_staging(parser)
     parsed = parser.parse_args(arguments)

@@ -9,6 +9,14 @@ from reference_server.cli.surroundings import UsageError
 _UNKNOWN = "unrecognized arguments: "
 
 
+_WITHOUT_EFFECT = {
+    "--stdio": "the same as --listen stdio://",
+    "--strict-config": "taken, without effect",
+    "--analytics-default-enabled": "taken, without effect",
+}
+"""Options that clients pass to a release of Codex."""
+
+
 class OneMessageParser(argparse.ArgumentParser):
     """A parser that reports mistakes as a `UsageError`."""
 
@@ -48,3 +56,9 @@ def seconds(text: str) -> float:
     if not number > 0:
         raise argparse.ArgumentTypeError(f"must be seconds, greater than 0, not {text}")
     return number
+
+
+def add_options_without_effect(parser: argparse.ArgumentParser) -> None:
+    """Add the options that clients of Codex pass to its `app-server` and that change nothing."""
+    for option, words in _WITHOUT_EFFECT.items():
+        parser.add_argument(option, action="store_true", help=words)

@@ -11,18 +11,12 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-from reference_server.cli.one_message import OneMessageParser
+from reference_server.cli.one_message import OneMessageParser, add_options_without_effect
 from reference_server.cli.surroundings import UsageError, check_streams, complain
 from reference_server.program_start import first_line
 
 STANDARD_STREAMS = ("stdio", "stdio://")
 _CHUNK = 1 << 16
-_WITHOUT_EFFECT = {
-    "--stdio": "the same as --listen stdio://",
-    "--strict-config": "taken, without effect",
-    "--analytics-default-enabled": "taken, without effect",
-}
-"""Options that clients pass to a release of Codex."""
 
 
 def run(socket_path: str, arguments: Sequence[str]) -> int:
@@ -65,8 +59,7 @@ def _parse(arguments: Sequence[str]) -> list[str]:
         choices=STANDARD_STREAMS,
         help="standard input and output, the only address of this program",
     )
-    for option, words in _WITHOUT_EFFECT.items():
-        parser.add_argument(option, action="store_true", help=words)
+    add_options_without_effect(parser)
     add_settings_options(parser)
     return parser.parse_args(arguments).config
 

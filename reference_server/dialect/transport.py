@@ -21,6 +21,7 @@ from reference_server.dialect.memory import Memory
 from reference_server.dialect.placeholders import filler
 from reference_server.dialect.sequence import Sequencer, Written, step_of
 from reference_server.dialect.settings import Settings
+from reference_server.refusal import UNKNOWN_METHOD
 from reference_server.transport.base import Incoming, Transport
 
 UNKNOWN_HERE = "dialect:"
@@ -258,7 +259,7 @@ class DialectTransport:
                 row is not None
                 and request is not None
                 and not row.via
-                and error["code"] == ErrorCode.METHOD_NOT_FOUND
+                and _is_unknown_method(error)
             ):
                 yield from self._answer_by_row(message["id"], row, request)
                 return
@@ -311,3 +312,9 @@ class DialectTransport:
             message = {"method": method, "params": filler(params, facts)({})}
             self._complete(message)
             yield message
+
+
+def _is_unknown_method(error: Message) -> bool:
+    """Return whether this server does not know a method; an error of a scenario has other words."""
+    is_code = error["code"] == ErrorCode.METHOD_NOT_FOUND
+    return is_code and str(error["message"]).startswith(UNKNOWN_METHOD)

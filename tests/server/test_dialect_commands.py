@@ -115,3 +115,11 @@ def test_a_thread_is_there_again_after_a_restart_with_listen_stdio(
     results = {one["id"]: one for one in answers if "id" in one}
     assert results[1]["result"]["thread"]["id"] == thread
     assert "result" in results[2]
+
+
+def test_options_that_clients_pass_to_a_release_are_taken(codex: str, tmp_path: Path) -> None:
+    words = ["app-server", "--stdio", "--strict-config", "--analytics-default-enabled"]
+    assert initialized([codex, *words], tmp_path)["userAgent"].startswith("me/0.169.0 ")
+    refused = run([str(AGENT), *words], tmp_path)
+    assert refused.returncode == 2
+    assert "there is no option --stdio" in refused.stderr

@@ -117,13 +117,23 @@ async def test_an_answer_that_the_server_has_itself_comes_first() -> None:
     ]
 
 
+async def test_an_error_that_a_scenario_gives_is_not_replaced_by_the_row() -> None:
+    wire = Wire(methods={"x/list": MethodRow("x/list", {"data": []})})
+    await wire.received({"id": 1, "method": "x/list", "params": {}})
+    error = {"code": -32601, "message": "not here, says the scenario"}
+    (answer,) = await wire.written({"id": 1, "error": error})
+    assert answer["error"]["message"] == "not here, says the scenario"
+
+
 async def test_a_method_that_the_release_removed_never_reaches_the_server() -> None:
     row = MethodRow("thread/rollback", None, (-32600, "unknown variant"))
     wire = Wire(methods={"thread/rollback": row})
     params = {"threadId": THREAD, "numTurns": 1}
     request = await wire.received({"id": 1, "method": "thread/rollback", "params": params})
     assert request["method"] != "thread/rollback"
-    (answer,) = await wire.written({"id": 1, "error": {"code": -32601, "message": "no method"}})
+    (answer,) = await wire.written(
+        {"id": 1, "error": {"code": -32601, "message": "there is no method"}}
+    )
     assert answer["error"] == {"code": -32600, "message": "unknown variant"}
 
 
@@ -217,7 +227,7 @@ async def test_settings_of_the_home_are_part_of_the_answer(tmp_path: Path) -> No
     edge = DialectTransport(lines := Lines(), NEWEST, str(tmp_path))
     lines.unread = [b'{"id":1,"method":"config/read","params":{}}']
     await edge.receive()
-    await edge.send([b'{"id":1,"error":{"code":-32601,"message":"no method"}}'])
+    await edge.send([b'{"id":1,"error":{"code":-32601,"message":"there is no method"}}'])
     config = json.loads(lines.sent[0])["result"]["config"]
     assert (config["model"], config["sandbox_mode"]) == ("gpt-5.5", None)
 
