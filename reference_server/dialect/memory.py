@@ -6,12 +6,13 @@ threads of a list. All connections of a server share them; a restart empties the
 """
 
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import Any, Final, cast
 
 MAX_TURNS: Final = 1000
 """Turns that are remembered at once; the oldest are forgotten first."""
 MAX_QUESTIONS: Final = 1000
+MAX_BROADCASTS: Final = 1000
 KINDS: Final = ("thread", "turn", "list", "question")
 """First words of the placeholders whose values are here."""
 _SETTINGS: Final = ("model", "approvalPolicy", "sandbox", "cwd", "modelProvider")
@@ -68,8 +69,9 @@ class Memory:
         self._turns: dict[str, dict[str, Any]] = {}
         self._questions: dict[Any, tuple[str, Any]] = {}
         """Requests of the server by id: the method, and the params."""
-        self.broadcasts: list[tuple[object, dict[str, Any]]] = []
-        """Notifications for every connection, each with the one that has it already."""
+        self._broadcasts: deque[tuple[object, dict[str, Any]]] = deque(maxlen=MAX_BROADCASTS)
+        self.broadcast_count = 0
+        """Notifications that were broadcast so far."""
 
     def value(self, name: str, around: dict[str, Any], message: dict[str, Any]) -> Any:
         """Return a fact about an object, or about what the message around it names; else None."""
@@ -84,6 +86,17 @@ class Memory:
         turn = self._turn(around) or self._turn(message)
         # A message may be translated before the beginning of its turn is written and noted.
         return turn.get(fact, _NEW_TURN.get(fact))
+
+    def broadcast(self, sender: object, message: dict[str, Any]) -> None:
+        """Keep a notification for every connection but `sender`, which has it already."""
+        self._broadcasts.append((sender, message))
+        self.broadcast_count += 1
+
+    def broadcasts_since(self, count: int, receiver: object) -> list[dict[str, Any]]:
+        """Return the notifications of others after the first `count`; very old ones are lost."""
+        pending = min(self.broadcast_count - count, len(self._broadcasts))
+        newest = list(self._broadcasts)[len(self._broadcasts) - pending :]
+        return [message for sender, message in newest if sender is not receiver]
 
     def note_settings(self, thread_id: str, result: dict[str, Any]) -> None:
         """Remember the settings with which a thread was started or resumed."""

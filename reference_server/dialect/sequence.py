@@ -114,7 +114,7 @@ class Sequencer:
             for row in dialect.notifications
         ]
         self._holds = [(row, self._conditions(row.needs, ())) for row in dialect.holds]
-        self._broadcasts = len(memory.broadcasts)
+        self._broadcasts = memory.broadcast_count
         """The broadcasts that this client has or need not have."""
         self._held: list[tuple[HoldRow, Written]] = []
         self._orders = dialect.orders
@@ -187,11 +187,12 @@ class Sequencer:
 
     def _broadcast(self) -> Iterator[Written]:
         """Yield the notifications that other connections broadcast since the last call."""
-        pending = self._memory.broadcasts[self._broadcasts :]
-        self._broadcasts = len(self._memory.broadcasts)
-        for sender, message in pending:
-            if sender is not self:
-                yield Written(message, message["method"])
+        if self._broadcasts == self._memory.broadcast_count:
+            return
+        pending = self._memory.broadcasts_since(self._broadcasts, self)
+        self._broadcasts = self._memory.broadcast_count
+        for message in pending:
+            yield Written(message, message["method"])
 
     def _exchange(
         self, groups: list[list[Written]], written: Written, group: list[Written]
@@ -244,7 +245,7 @@ class Sequencer:
         message = {"method": addition.row.method, "params": addition.fill(written.body)}
         self._complete(message)
         if addition.row.everyone:
-            self._memory.broadcasts.append((self, message))
+            self._memory.broadcast(self, message)
         return Written(message, step_of(message, addition.row.method))
 
 

@@ -12,6 +12,7 @@ from harness.protocol.dialects.table import (
     OrderRow,
     RefuseRow,
 )
+from reference_server.dialect.memory import MAX_BROADCASTS, Memory
 from reference_server.dialect.transport import DialectTransport
 from tests.unit.dialects.test_dialect_transport import NEWEST, THREAD, TURN, Lines, Wire
 
@@ -148,3 +149,15 @@ async def test_notification_for_everyone_reaches_the_other_connections() -> None
     await other.send([json.dumps(IDLE).encode()])
     sent = [json.loads(line)["method"] for line in lines.sent]
     assert sent == ["notice", "thread/status/changed"]
+
+
+def test_the_others_get_a_broadcast_once_and_only_the_newest_are_kept() -> None:
+    memory, sender, receiver = Memory(), object(), object()
+    for number in range(MAX_BROADCASTS + 5):
+        memory.broadcast(sender, {"method": str(number)})
+    assert memory.broadcasts_since(0, sender) == []
+    assert memory.broadcasts_since(MAX_BROADCASTS + 4, receiver) == [
+        {"method": str(MAX_BROADCASTS + 4)}
+    ]
+    assert len(memory.broadcasts_since(0, receiver)) == MAX_BROADCASTS
+    assert memory.broadcasts_since(memory.broadcast_count, receiver) == []
