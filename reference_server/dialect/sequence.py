@@ -7,6 +7,7 @@ failed`). A row names steps by their first words.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from harness.protocol.dialects.table import Dialect, DropRow, HoldRow, NotificationRow
@@ -17,21 +18,26 @@ Message = dict[str, Any]
 _STATUS = "thread/status/changed"
 
 
-class Written(NamedTuple):
-    """A message of the server with its step, and the params of the request that it answers."""
+@dataclass(slots=True)
+class Written:
+    """A message of the server with its step, and the params of the request that it answers.
+
+    `body` is the params of a notification or request; of an answer the result, with the ids asked.
+    """
 
     message: Message
     step: str
     params: Any = None
+    body: dict[str, Any] = field(init=False)
 
-    @property
-    def body(self) -> dict[str, Any]:
-        """The params of a notification or request; of an answer the result, with the ids asked."""
+    def __post_init__(self) -> None:
+        """Find the body once, since each row about the step asks for it."""
         if "method" in self.message:
-            return _object(self.message.get("params"))
+            self.body = _object(self.message.get("params"))
+            return
         asked = _object(self.params)
         ids = {name: asked[name] for name in ("threadId", "turnId") if name in asked}
-        return {**ids, **_object(self.message.get("result"))}
+        self.body = {**ids, **_object(self.message.get("result"))}
 
 
 def step_of(message: Message, method: str) -> str:

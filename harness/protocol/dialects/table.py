@@ -6,6 +6,7 @@ optional.
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple, cast
 
@@ -201,6 +202,7 @@ def dialect_names() -> list[str]:
     return [PREFIX + _short(release) for release in load_table()["releases"]]
 
 
+@lru_cache(maxsize=8)
 def load_dialect(name: str) -> Dialect:
     """Return the rows of a release: `codex-0.169`, `codex-0.169.0`, or `codex` for the newest.
 
