@@ -115,9 +115,7 @@ class Memory:
     def note_request(self, method: str, params: dict[str, Any]) -> None:
         """Remember what a request of the client changes."""
         thread_id = params.get("threadId")
-        if method == "turn/interrupt":
-            self._turn(params)["interrupted"] = True
-        elif method == "thread/compact/start" and isinstance(thread_id, str):
+        if method == "thread/compact/start" and isinstance(thread_id, str):
             self._threads[thread_id]["compacting"] = True
         elif method == "turn/start" and isinstance(thread_id, str):
             known = self._threads[thread_id]
@@ -128,6 +126,10 @@ class Memory:
                 sandbox = {**_POLICIES.get(str(members.get("type")), {}), **members}
                 sandbox.pop("access", None)
                 known["sandbox"] = sandbox
+
+    def note_interrupt(self, body: dict[str, Any]) -> None:
+        """Remember a turn whose interrupt was granted."""
+        self._turn(body)["interrupted"] = True
 
     def note_question(self, identifier: Any, method: str, params: dict[str, Any]) -> None:
         """Remember a request of the server."""

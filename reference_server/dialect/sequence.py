@@ -151,6 +151,8 @@ class Sequencer:
 
     def _is_dropped(self, written: Written, following: Sequence[Written]) -> bool:
         """Return whether a row leaves out a message, given the next one of the same batch."""
+        if written.step == "turn/interrupt result":
+            self._memory.note_interrupt(written.body)
         if written.step.startswith("item/started"):
             self._started[_object(written.body.get("item")).get("id")] = time.monotonic()
         for row, conditions in self._rows_of(written.step).drops:

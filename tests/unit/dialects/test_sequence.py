@@ -12,6 +12,7 @@ from harness.protocol.dialects.table import (
     OrderRow,
     RefuseRow,
 )
+from reference_server.dialect.ids import to_uuid
 from reference_server.dialect.memory import MAX_BROADCASTS, Memory
 from reference_server.dialect.transport import DialectTransport
 from tests.unit.dialects.test_dialect_transport import NEWEST, THREAD, TURN, Lines, Wire
@@ -137,6 +138,17 @@ async def test_item_that_an_interrupt_cuts_is_not_completed() -> None:
     await wire.received({"id": 1, "method": "turn/interrupt", "params": params})
     written = await wire.written({"id": 1, "result": {}}, command("item/completed", "failed"))
     assert methods(written) == ["answer"]
+
+
+async def test_a_refused_interrupt_cuts_nothing() -> None:
+    row = DropRow(method="item/completed", needs=("{turn.interrupted}",))
+    wire = Wire(notifications=(), holds=(), drops=(row,))
+    await wire.written(STARTED)
+    params = {"threadId": to_uuid("thr_99"), "turnId": TURN}
+    await wire.received({"id": 1, "method": "turn/interrupt", "params": params})
+    refusal = {"code": -32600, "message": "there is no thread thr_99"}
+    written = await wire.written({"id": 1, "error": refusal}, command("item/completed", "failed"))
+    assert methods(written) == ["answer", "item/completed"]
 
 
 async def test_notification_for_everyone_reaches_the_other_connections() -> None:
