@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from harness.play.client_duties.verdicts import KnownFinding
 from harness.play.client_tests.connection import ConnectionResult, StagedConnection
 from harness.play.client_tests.faults import FaultRelay
 from harness.play.client_tests.folders import Folders, ScenarioSetup, set_up_scenario
@@ -22,6 +23,7 @@ from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import FAREWELL_TIME, Connection
+from reference_server.dialect.client_words import client_words_of
 from reference_server.envelope import encode_error
 from reference_server.model.scripted import ScriptedConnection
 from reference_server.outbox import OVERLOADED, TOO_SLOW
@@ -82,6 +84,7 @@ class Stage:
         self._requires_initialize = requires_initialize
         self._bounds = bounds
         self._say = say
+        self._dialect = client_words_of(environment)
         self._on_result = on_result
         self._begun_count = 0
         self._running: dict[Server, StagedConnection] = {}
@@ -122,7 +125,13 @@ class Stage:
         if loaded is None:
             await self._turn_away(transport, number)
             return False
-        connection = StagedConnection(number, loaded, self._requires_initialize)
+        connection = StagedConnection(
+            number,
+            loaded,
+            self._requires_initialize,
+            known=[KnownFinding(*pair) for pair in self._dialect.findings],
+            known_methods=self._dialect.methods,
+        )
         self._open += 1
         try:
             quiet = IdleTimer(self._bounds.idle)

@@ -15,6 +15,7 @@ import orjson
 from harness.protocol.dialects.table import Dialect, JoinRow, MethodRow
 from harness.protocol.wire.methods import BY_METHOD
 from harness.protocol.wire.rpc import ErrorCode
+from reference_server.dialect.client_words import HIDDEN_METHOD
 from reference_server.dialect.ids import to_uuid, with_uuids
 from reference_server.dialect.mapping import Compiler, Mapper, Step
 from reference_server.dialect.memory import Memory
@@ -23,9 +24,6 @@ from reference_server.dialect.sequence import Sequencer, Written, step_of
 from reference_server.dialect.settings import Settings
 from reference_server.refusal import UNKNOWN_METHOD
 from reference_server.transport.base import Incoming, Transport
-
-UNKNOWN_HERE = "dialect:"
-"""Prefix of a method that the text has and the release answers otherwise: the server must not."""
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 """Digits of a number that may not fit 64 bits: orjson would read it as a float."""
@@ -142,7 +140,7 @@ class DialectTransport:
         refusal = self._refusal_of(method, params)
         if refusal:
             self._requests[request_id]["refusal"] = refusal
-            message["method"] = UNKNOWN_HERE + method
+            message["method"] = HIDDEN_METHOD + method
             return method
         if isinstance(params, dict):
             self.memory.note_request(method, cast("Message", params))
@@ -159,7 +157,7 @@ class DialectTransport:
                 facts = {**self._facts, "params": kept}
                 message["params"] = filler(row.params, facts)({})
         elif row is not None and method in BY_METHOD:
-            message["method"] = UNKNOWN_HERE + method
+            message["method"] = HIDDEN_METHOD + method
         if method == "initialize":
             self._begin(message.get("params"))
         return method

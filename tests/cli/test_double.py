@@ -31,6 +31,32 @@ print(sum("result" in json.loads(line) for line in agent.stdout), "answers")
 sys.exit(agent.wait())
 """
 
+# Answers the approval of the default script with a decision; "offered" is the object of the offer.
+APPROVING_CLIENT = """
+import json, subprocess, sys
+words = ["codex", "app-server"]
+agent = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def send(**message):
+    agent.stdin.write(json.dumps(message) + "\\n")
+    agent.stdin.flush()
+def receive(is_wanted):
+    return next(one for one in map(json.loads, agent.stdout) if is_wanted(one))
+send(id=1, method="initialize", params={"clientInfo": {"name": "x", "version": "1"}})
+receive(lambda one: one.get("id") == 1)
+send(method="initialized")
+send(id=2, method="thread/start", params={"approvalPolicy": "untrusted"})
+thread = receive(lambda one: one.get("id") == 2)["result"]["thread"]["id"]
+text = [{"type": "text", "text": "approval"}]
+send(id=3, method="turn/start", params={"threadId": thread, "input": text})
+asked = receive(lambda one: "requestApproval" in one.get("method", ""))
+offers = [one for one in asked["params"]["availableDecisions"] if isinstance(one, dict)]
+decision = offers[0] if sys.argv[1] == "offered" else sys.argv[1]
+send(id=asked["id"], result={"decision": decision})
+receive(lambda one: one.get("method") == "turn/completed")
+agent.stdin.close()
+sys.exit(agent.wait())
+"""
+
 
 def double(
     folder: Path, *words: str, command: Sequence[str] = ()
@@ -53,6 +79,25 @@ def test_a_correct_client_of_the_agent_on_path_is_green(tmp_path: Path) -> None:
     said = double(tmp_path, command=client(START))
     assert (said.returncode, said.stdout) == (0, "2 answers\n"), said.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_words_and_methods_of_the_release_are_no_faults(tmp_path: Path) -> None:
+    said = double(tmp_path, command=client({"id": 3, "method": "model/list", "params": {}}))
+    assert (said.returncode, said.stdout) == (0, "2 answers\n"), said.stderr
+    assert said.stderr == "harness double: GREEN (1 start judged)\n"
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_right"),
+    [("offered", True), ("cancel", True), ("acceptForSession", True), ("maybe", False)],
+)
+def test_a_decision_that_the_release_offers_is_right(
+    decision: str, is_right: bool, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", APPROVING_CLIENT, decision]
+    said = double(tmp_path, command=command)
+    assert ("duty.decision-known" not in said.stderr) is is_right, said.stderr
+    assert said.returncode == (0 if is_right else 1), said.stderr
 
 
 def test_a_client_that_breaks_a_duty_makes_a_command_fail_that_succeeds(tmp_path: Path) -> None:

@@ -67,6 +67,9 @@ def run_with_double(command: Sequence[str], options: DoubleOptions) -> DoubleRes
         stories = (story, server.hints, server.notes)
         report = server.read_report()
     texts = tuple(_in_words_of_command(text) for text in stories if text)
+    if not story and report is not None:
+        count = len(report["connections"])
+        texts = (*texts, f"harness double: GREEN ({count} start{'s' if count != 1 else ''} judged)")
     return DoubleResult(status or (1 if story else 0), texts, report)
 
 

@@ -5,11 +5,16 @@ read a message before it sent the next: duties hold in any order of delivery.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness.judge.judge import Judge
 from harness.judge.rules.discovery import client_rules
-from harness.play.client_duties.verdicts import DutyVerdict, duty_verdicts
+from harness.play.client_duties.verdicts import (
+    DutyVerdict,
+    KnownFinding,
+    duty_verdicts,
+    mark_known,
+)
 from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.marks import ClientLeft, Closed
@@ -25,7 +30,7 @@ class ClientJudge:
     `close_connection`; `finish` returns the verdicts, once. An unanswered request of the server is
     a violation if the client had a second for it before the connection was closed, or before
     `finish`; `clock` returns seconds. Messages beyond the bounds of one trace (`max_frames`, the
-    recorder's bytes) are not judged: `cut_off` says so.
+    recorder's bytes) are not judged: `cut_off` says so. Findings that are `known` do not count.
     """
 
     def __init__(
@@ -35,8 +40,10 @@ class ClientJudge:
         *,
         clock: Callable[[], float] = time.monotonic,
         max_frames: int = MAX_TRACE_FRAMES,
+        known: Sequence[KnownFinding] = (),
     ) -> None:
         self.cut_off = ""
+        self._known = known
         self._recorder = Recorder(
             Header(target=target, scenario=scenario), clock=clock, max_frames=max_frames
         )
@@ -83,7 +90,7 @@ class ClientJudge:
             for connection in sorted(self._open_connections):
                 self.close_connection(connection)
             self.trace.end = End.CLOSED if self.cut_off else End.QUIESCENT
-            rows = self._judge.finish(self.trace.end)
+            rows = mark_known(self._judge.finish(self.trace.end), self._known)
             self._verdicts = duty_verdicts(self._book, self.trace, self._duties, rows)
         return self._verdicts
 

@@ -1,8 +1,8 @@
 """Verdicts on duties, made from the rows of a judged trace."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, NamedTuple
 
 from harness.judge.base import Monitor
 from harness.judge.verdict import GRAVITY, Level, Row, Verdict
@@ -13,6 +13,23 @@ from harness.trace.trace import Trace
 
 # Wire lines shown for a finding.
 MAX_WIRE_LINES: Final = 6
+
+
+class KnownFinding(NamedTuple):
+    """A finding that is not the client's fault: one of `rule` whose `actual` has this text."""
+
+    rule: str
+    actual: str
+
+
+def mark_known(rows: Iterable[Row], known: Sequence[KnownFinding]) -> list[Row]:
+    """Return the rows, those of known findings with the verdict KNOWN."""
+    return [
+        replace(row, verdict=Verdict.KNOWN)
+        if any(row.rule == one.rule and one.actual in row.actual for one in known)
+        else row
+        for row in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """One connection of a client: its messages, and its result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from harness.model.model import ScriptedModel
 from harness.play.client_duties.live import ClientJudge
-from harness.play.client_duties.verdicts import DutyVerdict
+from harness.play.client_duties.verdicts import DutyVerdict, KnownFinding
 from harness.play.client_tests.problems import (
     early_request_problem,
     problems_of,
@@ -57,17 +58,20 @@ class ConnectionResult:
 class StagedConnection:
     """One connection while it is open; pass it every message on the wire.
 
-    With `requires_initialize` a client that sends another request first has a problem.
+    With `requires_initialize` a client that sends another request first has a problem. `known` are
+    findings about words that its dialect has beyond the text, and `known_methods` its methods.
     """
 
     number: str
     loaded: Loaded
     requires_initialize: bool = False
+    known: Sequence[KnownFinding] = ()
+    known_methods: frozenset[str] = frozenset()
     problems: list[str] = field(default_factory=list[str])
     _judge: ClientJudge = field(init=False)
 
     def __post_init__(self) -> None:
-        self._judge = ClientJudge(self.loaded.id, max_frames=MAX_FRAMES)
+        self._judge = ClientJudge(self.loaded.id, max_frames=MAX_FRAMES, known=self.known)
         self._judge.open_connection(self.number)
 
     def add_client_message(self, raw: bytes) -> None:
@@ -96,7 +100,7 @@ class StagedConnection:
         if early is not None:
             self.add_problem(early)
         problems = problems_of(self.loaded, model, self._judge.trace, work)
-        refused = islice(refused_requests(self._judge.trace), MAX_REFUSED)
+        refused = islice(refused_requests(self._judge.trace, self.known_methods), MAX_REFUSED)
         return ConnectionResult(
             self.number,
             self.loaded.id,

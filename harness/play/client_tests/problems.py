@@ -1,7 +1,8 @@
 """Problems of a connection other than broken duties of its client."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Final
 
 from harness.model.model import ScriptedModel
 from harness.protocol.escapes import visible
@@ -15,6 +16,9 @@ from harness.trace.difference import literal
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.trace import Trace
 from harness.trace.views import Conversation, conversation_of
+
+# The code of a request whose method the server does not know (JSON-RPC 2.0).
+_UNKNOWN_METHOD: Final = -32601
 
 
 def problems_of(loaded: Loaded, model: ScriptedModel, trace: Trace, work: Path) -> Iterator[str]:
@@ -32,17 +36,19 @@ def problems_of(loaded: Loaded, model: ScriptedModel, trace: Trace, work: Path) 
             yield "\n    ".join([f"{place}: {problem.message}", *problem.detail])
 
 
-def refused_requests(trace: Trace) -> Iterator[str]:
+def refused_requests(trace: Trace, known_methods: Collection[str] = ()) -> Iterator[str]:
     """Yield a line for each request of the client that the server refused with an error.
 
     Its number in the trace, method, code and message; refusals that differ only in the number are
-    one, with their count.
+    one, with their count. Of `known_methods` no unknown method is told: the client got an answer.
     """
     conversation = conversation_of(trace)
     numbers: dict[str, list[int]] = {}
     for frame in trace.frames:
         request = conversation.request_of(frame) if frame.kind is Kind.ERROR else None
         if request is None or not frame.from_target:
+            continue
+        if request.method in known_methods and obj(frame.error).get("code") == _UNKNOWN_METHOD:
             continue
         code, message = (literal(obj(frame.error).get(key, MISSING)) for key in ("code", "message"))
         words = f"{literal(request.method)[1:-1]} {code} {message}"

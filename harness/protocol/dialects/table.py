@@ -164,8 +164,9 @@ class Dialect(NamedTuple):
 
     `ids` is the form of thread and turn ids; `thread_ids` and `turn_ids` are the places that hold
     them: `Type.member`, or `*.member` for each type. `error_codes` are the codes by those of the
-    text. `environment` are names of variables by the text's names, `folder` is the folder of
-    settings in a home or project, `version_line` the output of `--version`.
+    text. `client_words` are pairs of a rule about clients and a text in its findings: words that
+    are right in this release. `environment` are names of variables by the text's names, `folder` is
+    the folder of settings in a home or project, `version_line` the output of `--version`.
     """
 
     name: str
@@ -187,6 +188,7 @@ class Dialect(NamedTuple):
     holds: tuple[HoldRow, ...]
     refusals: tuple[RefuseRow, ...]
     error_codes: Mapping[int, int]
+    client_words: tuple[tuple[str, str], ...]
 
 
 def load_table() -> dict[str, Any]:
@@ -329,6 +331,9 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
             for row in _rows(table, "refuse", version)
         ),
         error_codes={row["text"]: row["wire"] for row in _rows(table, "error_code", version)},
+        client_words=tuple(
+            (row["rule"], row["actual"]) for row in _rows(table, "client_word", version)
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from harness.protocol.wire.base import WireModel
 from reference_server.dialect.mapping import FORMS
 
 KINDS = (
-    *("member", "rename", "word", "shape", "drop", "method", "order", "error_code"),
+    *("member", "rename", "word", "shape", "drop", "method", "order", "error_code", "client_word"),
     *("notification", "hold", "refuse"),
 )
 
