@@ -69,9 +69,9 @@ def _has_dialect(words: Sequence[str]) -> bool:
 
 def _program_name(words: Sequence[str]) -> str:
     """Return the name by which clients start this server: its own, or that of `--program`."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for position, word in enumerate(words):
         if word == "--program":
-            return following
+            return "".join(words[position + 1 : position + 2])
         if word.startswith("--program="):
             return word.partition("=")[2]
     return sys.argv[0]

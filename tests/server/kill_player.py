@@ -30,6 +30,7 @@ from reference_server.config.model import Config
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.handlers import discover
 from reference_server.rollout import writer
+from reference_server.scripted_answers import NO_ANSWERS
 from reference_server.session.server_requests import ServerRequests
 from reference_server.transport.stdio import StdioTransport
 
@@ -191,6 +192,7 @@ def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
     os.environ.update(AGENT_HOME=str(folder / HOME), HOME=str(folder))
     side = ModelSide([slowly(reply) for reply in case.replies()])
     app_server.scenario_transport = lambda _path: side.transport  # type: ignore[assignment]
+    app_server.scenario_answers = lambda _path: NO_ANSWERS  # type: ignore[assignment]
     app_server.scenario_defaults = lambda _path: Config()  # type: ignore[assignment]
     app_server.go_behind_faults = lambda *_, **_more: None  # type: ignore[assignment]
     settings = config(stream_max_retries=1)

@@ -11,7 +11,7 @@ from harness.report.results.entry_removal import removal_of
 
 OWN = """name = "mine"
 extends = "codex-0.107"
-without = ["agent_folder"]
+without = ["lifted"]
 
 [[deviations]]
 rule = "turn.completes"
@@ -46,8 +46,8 @@ def test_a_profile_of_ones_own_gets_the_line_for_its_own_file(tmp_path: Path) ->
     advice, lines = removal_of(entry_of(profile, "item.command-output"), profile)
     assert advice.startswith("it is inherited from profile codex-0.107:")
     assert advice.endswith(f"write this at the top of {mine}")
-    assert lines == 'without = ["agent_folder", \'deviations."item.command-output"\']'
-    mine.write_text(OWN.replace('without = ["agent_folder"]', lines))
+    assert lines == 'without = ["lifted", \'deviations."item.command-output"\']'
+    mine.write_text(OWN.replace('without = ["lifted"]', lines))
     assert "item.command-output" not in {one.rule for one in load_profile(str(mine)).deviations}
 
 
