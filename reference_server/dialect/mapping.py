@@ -87,7 +87,7 @@ class Compiler:
         words = [
             (row.text, filler(row.wire, self._facts)({}))
             for row in self._dialect.words
-            if row.at == places[0]
+            if row.at == places[0] and not (self._outgoing and row.is_of_clients)
         ]
         if words:
             return _for_words(words if self._outgoing else [(wire, text) for text, wire in words])

@@ -50,11 +50,15 @@ class RenameRow(NamedTuple):
 
 
 class WordRow(NamedTuple):
-    """A value at `Type.member`: the text's, and the release's, which can be an object."""
+    """A value at `Type.member`: the text's, and the release's, which can be an object.
+
+    With `is_of_clients` it is read only: the server never writes the release's value.
+    """
 
     at: str
     text: Any
     wire: Any
+    is_of_clients: bool = False
 
 
 class ShapeRow(NamedTuple):
@@ -278,7 +282,8 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
             for row in _rows(table, "rename", version)
         ),
         words=tuple(
-            WordRow(row["at"], row["text"], row["wire"]) for row in _rows(table, "word", version)
+            WordRow(row["at"], row["text"], row["wire"], row.get("of_clients", False))
+            for row in _rows(table, "word", version)
         ),
         shapes=tuple(ShapeRow(row["at"], row["form"]) for row in _rows(table, "shape", version)),
         drops=tuple(

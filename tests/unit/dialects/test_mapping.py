@@ -80,3 +80,12 @@ def test_placeholders_take_values_whole_or_into_a_text() -> None:
     facts = {"version": "1", "result": {"thread": {"turns": [1]}}}
     value = {"a": "{result.thread.turns}", "b": "v{version}", "c": ["{.id}", "{null}"], "d": 1}
     assert filler(value, facts)({"id": 7}) == {"a": [1], "b": "v1", "c": [7, None], "d": 1}
+
+
+def test_a_policy_by_kinds_is_read_and_never_written() -> None:
+    kinds = {"sandbox_approval": True, "rules": True, "mcp_elicitations": False}
+    params = {"threadId": to_uuid("thr_1"), "approvalPolicy": {"granular": kinds}}
+    read = mapped("turn/start", params, outgoing=False)
+    assert read == {"threadId": "thr_1", "approvalPolicy": "on-request"}
+    written = mapped("turn/start", {"threadId": "thr_1", "approvalPolicy": "on-request"})
+    assert written["approvalPolicy"] == "on-request"
