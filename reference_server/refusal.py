@@ -21,6 +21,10 @@ UNKNOWN_METHOD = "there is no method"
 """Beginning of the message for a method that this server does not know."""
 
 
+HIDDEN_METHOD = "dialect:"
+"""Prefix of a method that the text has and a dialect's release answers otherwise: it hides it."""
+
+
 def unknown_method(name: str) -> Refusal:
     """Return the refusal of an unknown method; `name` is quoted as it is given."""
     return Refusal(ErrorCode.METHOD_NOT_FOUND, f"{UNKNOWN_METHOD} {name}")

@@ -7,9 +7,7 @@ import anyio
 
 from reference_server.connection import Connection
 from reference_server.envelope import IncomingRequest, encode_message
-
-_RENAMED = "dialect:"
-"""Prefix by which a dialect hides a method of the text from this server."""
+from reference_server.refusal import HIDDEN_METHOD
 
 
 class ScriptedAnswer(Protocol):
@@ -44,7 +42,7 @@ class ScriptedAnswers:
 
     def take(self, method: str) -> ScriptedAnswer | None:
         """Return the answer to a request of this method, None if the server answers itself."""
-        given = self._remaining.get(method.removeprefix(_RENAMED))
+        given = self._remaining.get(method.removeprefix(HIDDEN_METHOD))
         if not given:
             return None
         return given.pop(0) if len(given) > 1 else given[0]

@@ -12,7 +12,6 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from harness.play.client_duties.verdicts import KnownFinding
 from harness.play.client_tests.connection import ConnectionResult, StagedConnection
 from harness.play.client_tests.faults import FaultRelay
 from harness.play.client_tests.folders import Folders, ScenarioSetup, set_up_scenario
@@ -129,7 +128,7 @@ class Stage:
             number,
             loaded,
             self._requires_initialize,
-            known=[KnownFinding(*pair) for pair in self._dialect.findings],
+            known_findings=self._dialect.findings,
             known_methods=self._dialect.methods,
         )
         self._open += 1

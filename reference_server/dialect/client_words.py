@@ -7,9 +7,9 @@ of that release.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from reference_server.refusal import HIDDEN_METHOD
+
 _METHOD_DUTY = "duty.method-known"
-HIDDEN_METHOD = "dialect:"
-"""Prefix of a method that the text has and the release answers otherwise: the server must not."""
 
 
 class ClientWords(NamedTuple):

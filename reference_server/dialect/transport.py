@@ -15,14 +15,13 @@ import orjson
 from harness.protocol.dialects.table import Dialect, JoinRow, MethodRow
 from harness.protocol.wire.methods import BY_METHOD
 from harness.protocol.wire.rpc import ErrorCode
-from reference_server.dialect.client_words import HIDDEN_METHOD
 from reference_server.dialect.ids import to_uuid, with_uuids
 from reference_server.dialect.mapping import Compiler, Mapper, Step
 from reference_server.dialect.memory import Memory
 from reference_server.dialect.placeholders import filler
 from reference_server.dialect.sequence import Sequencer, Written, step_of
 from reference_server.dialect.settings import Settings
-from reference_server.refusal import UNKNOWN_METHOD
+from reference_server.refusal import HIDDEN_METHOD, UNKNOWN_METHOD
 from reference_server.transport.base import Incoming, Transport
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")

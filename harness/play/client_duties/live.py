@@ -30,7 +30,7 @@ class ClientJudge:
     `close_connection`; `finish` returns the verdicts, once. An unanswered request of the server is
     a violation if the client had a second for it before the connection was closed, or before
     `finish`; `clock` returns seconds. Messages beyond the bounds of one trace (`max_frames`, the
-    recorder's bytes) are not judged: `cut_off` says so. Findings that are `known` do not count.
+    recorder's bytes) are not judged: `cut_off` says so. `known_findings` do not count.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class ClientJudge:
         *,
         clock: Callable[[], float] = time.monotonic,
         max_frames: int = MAX_TRACE_FRAMES,
-        known: Sequence[KnownFinding] = (),
+        known_findings: Sequence[KnownFinding] = (),
     ) -> None:
         self.cut_off = ""
-        self._known = known
+        self._known = known_findings
         self._recorder = Recorder(
             Header(target=target, scenario=scenario), clock=clock, max_frames=max_frames
         )

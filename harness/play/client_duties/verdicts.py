@@ -22,11 +22,11 @@ class KnownFinding(NamedTuple):
     actual: str
 
 
-def mark_known(rows: Iterable[Row], known: Sequence[KnownFinding]) -> list[Row]:
+def mark_known(rows: Iterable[Row], known_findings: Sequence[KnownFinding]) -> list[Row]:
     """Return the rows, those of known findings with the verdict KNOWN."""
     return [
         replace(row, verdict=Verdict.KNOWN)
-        if any(row.rule == one.rule and one.actual in row.actual for one in known)
+        if any(row.rule == one.rule and one.actual in row.actual for one in known_findings)
         else row
         for row in rows
     ]

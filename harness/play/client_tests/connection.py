@@ -58,20 +58,24 @@ class ConnectionResult:
 class StagedConnection:
     """One connection while it is open; pass it every message on the wire.
 
-    With `requires_initialize` a client that sends another request first has a problem. `known` are
-    findings about words that its dialect has beyond the text, and `known_methods` its methods.
+    With `requires_initialize` a client that sends another request first has a problem.
+    `known_findings` are about words that its dialect has beyond the text: a rule, and a text in
+    what it found; `known_methods` are the dialect's methods.
     """
 
     number: str
     loaded: Loaded
     requires_initialize: bool = False
-    known: Sequence[KnownFinding] = ()
+    known_findings: Sequence[tuple[str, str]] = ()
     known_methods: frozenset[str] = frozenset()
     problems: list[str] = field(default_factory=list[str])
     _judge: ClientJudge = field(init=False)
 
     def __post_init__(self) -> None:
-        self._judge = ClientJudge(self.loaded.id, max_frames=MAX_FRAMES, known=self.known)
+        known_findings = [KnownFinding(*pair) for pair in self.known_findings]
+        self._judge = ClientJudge(
+            self.loaded.id, max_frames=MAX_FRAMES, known_findings=known_findings
+        )
         self._judge.open_connection(self.number)
 
     def add_client_message(self, raw: bytes) -> None:
