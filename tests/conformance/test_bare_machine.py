@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from harness.scenario.bundled import bundled_folder
+from tests.processes import BOUND
 
 from .judging import ROOT, bundled
 
@@ -77,7 +78,7 @@ def run(place: Path, *words: str | Path, path: Sequence[Path] = ()) -> Told:
         "reference",
     ]
     line += ["--json", str(report), *map(str, words)]
-    ran = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=1.5 * BOUND)
     plain = json.loads(report.read_text()) if report.exists() else {}
     return Told(ran.returncode, ran.stdout + ran.stderr, plain)
 
