@@ -22,7 +22,7 @@ UNKNOWN_METHOD = "there is no method"
 
 
 HIDDEN_METHOD = "dialect:"
-"""Prefix of a method that the text has and a dialect's release answers otherwise: it hides it."""
+"""Prefix that hides a method of the text from this server if a dialect answers it otherwise."""
 
 
 def unknown_method(name: str) -> Refusal:

@@ -47,6 +47,21 @@ def dig(value: Any, *path: str) -> Any:
     return value
 
 
+def json_type(value: Any) -> str:
+    """Return the JSON type of a value, "absent" for `MISSING`."""
+    if value is MISSING:
+        return "absent"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
 def text(value: Any) -> str:
     """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""

@@ -54,7 +54,7 @@ class Compiler:
 
     def envelope(self, method: str) -> list[Step]:
         """Return the steps for the message around the params of a notification."""
-        return list(self._additions("Notification", method, {}))
+        return list(self._additions("Notification", method))
 
     def _object_mapper(self, model: type[WireModel], method: str) -> Mapper | None:
         names = {name: field.alias or to_camel(name) for name, field in model.model_fields.items()}
@@ -63,15 +63,12 @@ class Compiler:
             for name, alias in names.items()
             if (mapper := self._member_mapper(model, name, alias, method)) is not None
         }
-        steps: list[Step] = []
-        if self._outgoing:
-            steps += self._drops(model)
-            steps += self._additions(model.__name__, method, names)
-            steps += self._renames(model)
-        else:
-            # A renamed member has its text's name before its value is mapped.
-            return _object(self._renames(model), inner, [])
-        return _object([], inner, steps)
+        # A renamed member has its text's name while its value is mapped.
+        renames = self._renames(model)
+        if not self._outgoing:
+            return _object(renames, inner, [])
+        added = self._additions(model.__name__, method)
+        return _object([], inner, [*self._drops(model), *added, *renames])
 
     def _member_mapper(
         self, model: type[WireModel], name: str, alias: str, method: str
@@ -127,7 +124,7 @@ class Compiler:
             if row.type == model.__name__:
                 yield _drop(row.name, only_null=row.only_null)
 
-    def _additions(self, type_name: str, method: str, names: Mapping[str, str]) -> Iterator[Step]:
+    def _additions(self, type_name: str, method: str) -> Iterator[Step]:
         plain: list[tuple[str, Fill]] = []
         for row in self._dialect.members:
             if type_name not in row.types or (row.methods and method not in row.methods):

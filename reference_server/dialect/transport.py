@@ -118,9 +118,10 @@ class DialectTransport:
             mapper = self._params_mapper(method)
             if mapper is not None and "params" in message:
                 message["params"] = mapper(message["params"])
-        elif "result" in message:
+        else:
+            # An error ends the server's request too, and has nothing to map.
             spec = BY_METHOD.get(self._server_requests.pop(request_id, ""))
-            if spec is None or spec.result is None:
+            if spec is None or spec.result is None or "result" not in message:
                 return line
             self.memory.note_decision(request_id, message["result"])
             mapper = self._incoming.of_model(spec.result, spec.method)

@@ -98,7 +98,7 @@ class Database:
     def open(cls, folder: Path) -> "Database":
         """Open the database in use.
 
-        Raises NoIndex if there is no valid one, sqlite3.Error if it cannot be read.
+        Raises NoIndex if no database is valid, sqlite3.Error if it cannot be read.
         """
         pointer = folder / _POINTER
         state = _pointer_state(pointer)

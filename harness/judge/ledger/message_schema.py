@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from harness.judge.ledger.words import json_type, word
+from harness.judge.ledger.words import word
 from harness.protocol.escapes import visible
-from harness.protocol.values import obj
+from harness.protocol.values import json_type, obj
 from harness.trace.frame import Frame, Kind
 from harness.trace.surface.agent_mcp import Run
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from harness.protocol.values import MISSING, obj
+from harness.protocol.values import json_type, obj
 from harness.trace.frame import Frame, Kind
 
 GRANTED, UNANSWERED = "granted", "not answered"
@@ -19,21 +19,6 @@ def outcome(answer: Frame) -> str:
         return GRANTED
     code = obj(answer.failure).get("code")
     return f"refused: {code}" if isinstance(code, int | str) else "refused"
-
-
-def json_type(value: Any) -> str:
-    """Return the JSON type of a value, "absent" for `MISSING`."""
-    if value is MISSING:
-        return "absent"
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
 
 
 def type_word(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import jsonschema_rs
 
 from harness.protocol.spec.schemas import acceptable
-from harness.protocol.values import value_at
+from harness.protocol.values import json_type, value_at
 from harness.report.drift.messages import Message
 from harness.report.drift.release_schemas import Part, ReleaseSchemas
 
@@ -133,7 +133,7 @@ def _inner_errors(error: Any, body: Any) -> Iterator[SchemaError]:
     elif error.kind.name == "type":
         expected = "|".join(details["types"])
         yield SchemaError(
-            WRONG_TYPE, _path_words(path), f"{type_word(value)}, not {expected}", value
+            WRONG_TYPE, _path_words(path), f"{json_type(value)}, not {expected}", value
         )
     elif error.kind.name in ("enum", "const"):
         yield SchemaError(UNKNOWN_WORD, _path_words(path), json.dumps(value)[:80], value)
@@ -172,19 +172,6 @@ def _is_at(error: Any, path: list[str | int]) -> bool:
 
 def _path_words(path: list[str | int]) -> str:
     return ".".join("*" if isinstance(step, int) else step for step in path)
-
-
-def type_word(value: Any) -> str:
-    """Return the JSON type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
 
 
 def _short(value: Any) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
+from harness.protocol.values import json_type
 from harness.report.drift.messages import Message
-from harness.report.drift.schema_check import type_word
 
 Members: TypeAlias = frozenset[tuple[str, str]]
 """The paths of an object's members, each with its JSON type."""
@@ -67,7 +67,7 @@ def _shapes(place: str, value: Any) -> Iterator[Shape]:
             yield from _shapes(place, element)
         return
     if not isinstance(value, dict):
-        yield Shape(place, frozenset({("", type_word(value))}))
+        yield Shape(place, frozenset({("", json_type(value))}))
         return
     members = cast("dict[str, Any]", value)
     tag = members.get("type")
@@ -83,7 +83,7 @@ def _members(
     """Add the members of an object to `paths`; yield the shapes that are their own."""
     for key, value in members.items():
         path = f"{prefix}{_ANY_KEY if _ID_KEY.fullmatch(key) else key}"
-        paths.add((path, type_word(value)))
+        paths.add((path, json_type(value)))
         if isinstance(value, list):
             for element in cast("list[Any]", value):
                 yield from _shapes(f"{place} {path}[]", element)

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from harness.judge.base import listen
 from harness.judge.ledger.base import Choice, Observer, observes
-from harness.judge.ledger.words import json_type, presence, word
+from harness.judge.ledger.words import presence, word
 from harness.protocol.spec.exec_events import exec_events
-from harness.protocol.values import MISSING, arr, dig, obj, text
+from harness.protocol.values import MISSING, arr, dig, json_type, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import (
     ModelCall,

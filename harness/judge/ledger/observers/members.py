@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from harness.judge.base import listen
 from harness.judge.ledger.base import Choice, Observer, observes
-from harness.judge.ledger.words import join_sorted, json_type, names, presence, type_word, word
+from harness.judge.ledger.words import join_sorted, names, presence, type_word, word
 from harness.protocol.spec.effects import named_methods
 from harness.protocol.spec.listed import unlisted_members
-from harness.protocol.values import MISSING, arr, dig, obj, text
+from harness.protocol.values import MISSING, arr, dig, json_type, obj, text
 from harness.trace.frame import Frame, Kind
 
 # Pairs of a situation and a value.

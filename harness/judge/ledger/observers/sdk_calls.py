@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from harness.judge.base import listen
 from harness.judge.ledger.base import Choice, Choices, Observer, observes
-from harness.judge.ledger.words import json_type, type_word, word
+from harness.judge.ledger.words import type_word, word
 from harness.protocol.spec.sdk_options import LISTED_VALUES
-from harness.protocol.values import MISSING, arr, obj, text
+from harness.protocol.values import MISSING, arr, json_type, obj, text
 from harness.trace.frame import Frame
 from harness.trace.surface.sdk import Call, Calls
 from harness.trace.surfaces import SDK
