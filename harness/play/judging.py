@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from harness.client.target.profile import Deviation, Profile
 from harness.judge.base import Monitor
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.play.agent_exec.evidence import absent_from_exec
 from harness.play.capability_evidence import absent_needs
@@ -91,8 +92,7 @@ def outcome_of(
     offered: Collection[str] = (),
 ) -> ScenarioOutcome:
     """Judge one run and return its outcome; `offered` are capabilities that probes have shown."""
-    judged = judge(book, run.trace, rules=rules.values())
-    rows = [mark_known_row(row, loaded.id, entries) for row in judged]
+    rows = [mark_known_row(row, loaded.id, entries) for row in _judge_run(run, book, rules)]
     conversation = conversation_of(run.trace)
     small_pieces = describe_small_pieces(run)
     # A run that broke off early does not show which capabilities are absent.
@@ -156,6 +156,13 @@ def outcome_of(
         outcome.verdict = Verdict.NOT_EXERCISED
         outcome.reason = idle[0].message
     return outcome
+
+
+def _judge_run(run: Run, book: Book, rules: dict[str, type[Monitor]]) -> list[Row]:
+    """Return the rows of the rules; those of a trace that was judged when it ended are reused."""
+    if run.rows is not None and rules.items() <= all_rules().items():
+        return [row for row in run.rows if row.rule in rules]
+    return judge(book, run.trace, rules=rules.values())
 
 
 def blocked_outcome(loaded: Loaded, finding: Finding) -> ScenarioOutcome:

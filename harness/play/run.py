@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.judge.verdict import Row
 from harness.model.model import ScriptedModel
 from harness.report.results.outcome import Finding
 from harness.scenario.ending import TraceEnding
@@ -20,7 +21,7 @@ class Run:
     itself, None while it ran; `overflow` says which bound a flood exceeded; `served_before` are the
     scenarios that its process had served, or an earlier one over the same home. `idle_faults` are
     the indexes of the scenario's faults that never acted, each with what it waited for. A run that
-    `is_hurried` had short bounds.
+    `is_hurried` had short bounds. `rows` are those of all rules, None if it was not judged yet.
     """
 
     trace: Trace
@@ -38,6 +39,7 @@ class Run:
     is_hurried: bool = False
     idle_faults: Mapping[int, str] = field(default_factory=dict[int, str])
     findings: list[Finding] = field(default_factory=list[Finding])
+    rows: list[Row] | None = None
 
     @property
     def awaited_notification(self) -> str:

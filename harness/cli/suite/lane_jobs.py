@@ -44,6 +44,8 @@ class Laning:
         self._play = play
         self._knowledge = Knowledge(config.profile)
         self._items: list[pytest.Item] = []
+        # Each free lane goes through all jobs to come.
+        self._jobs: dict[str, Job] = {}
         self._slow_note: str | None = None
         self._lanes = Lanes(
             lanes,
@@ -75,7 +77,7 @@ class Laning:
 
     def play_scenario(self, loaded: Loaded) -> ScenarioOutcome:
         """Play a scenario and return its outcome. Raises `Interrupted` at a signal."""
-        outcome = self._lanes.outcome(self._of_scenario(loaded))
+        outcome = self._lanes.outcome(self._scenario_job(loaded))
         if not isinstance(outcome, ScenarioOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a scenario")
         self._note_speed(outcome)
@@ -100,7 +102,7 @@ class Laning:
 
     def play_race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
         """Play a race and return its outcome. Raises `Interrupted` at a signal."""
-        outcome = self._lanes.outcome(self._of_race(loaded, action, only))
+        outcome = self._lanes.outcome(self._race_job(loaded, action, only))
         if not isinstance(outcome, RaceOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a race")
         return outcome
@@ -126,9 +128,9 @@ class Laning:
     def _upcoming_jobs(self) -> Iterator[Job]:
         for item in self._coming_items():
             if isinstance(item, ScenarioItem):
-                yield self._of_scenario(item.loaded)
+                yield self._scenario_job(item.loaded)
             elif isinstance(item, RaceItem):
-                yield self._of_race(item.loaded, item.action, item.only)
+                yield self._race_job(item.loaded, item.action, item.only)
 
     def _coming_items(self) -> Iterator[pytest.Item]:
         if not hasattr(self._pytest, "workerinput"):
@@ -137,18 +139,27 @@ class Laning:
         for index in _queued_indexes(self._pytest):
             yield self._items[index]
 
-    def _of_scenario(self, loaded: Loaded) -> Job:
+    def _scenario_job(self, loaded: Loaded) -> Job:
+        if loaded.id in self._jobs:
+            return self._jobs[loaded.id]
+
         def play(session: WorkerSession, confirms: bool, earlier: Outcome | None) -> Outcome:
             of_lane = earlier if isinstance(earlier, ScenarioOutcome) else None
             return self._play(session, loaded, confirms, of_lane)
 
-        return Job(loaded.id, play, settings_of(loaded))
+        job = self._jobs[loaded.id] = Job(loaded.id, play, settings_of(loaded))
+        return job
 
-    def _of_race(self, loaded: Loaded, action: Action, only: str) -> Job:
+    def _race_job(self, loaded: Loaded, action: Action, only: str) -> Job:
+        race = str(RaceId(loaded.id, action, only))
+        if race in self._jobs:
+            return self._jobs[race]
+
         def play(session: WorkerSession, confirms: bool, _: Outcome | None) -> Outcome:
             return session.race(loaded, action, only, confirms=confirms)
 
-        return Job(str(RaceId(loaded.id, action, only)), play, settings_of(loaded))
+        job = self._jobs[race] = Job(race, play, settings_of(loaded))
+        return job
 
 
 def settings_of(loaded: Loaded) -> str:

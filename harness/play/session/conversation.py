@@ -218,6 +218,7 @@ class Conversations:
             overflow=connections.overflow,
             idle_faults=at_work.idle_faults(),
         )
+        run.rows = self._late_messages.rows_of(run.trace)
         if ended.end is End.EXITED:
             run.status = await self._servers.exit_status(server)
         await self._release(run, name, server, before, needs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -15,7 +16,7 @@ from harness.model.wire.responses import ResponsesEncoder
 from harness.play.late_messages import MAX_WAITS_IN_VAIN, LateMessages
 from harness.protocol.spec.loading import load_book
 from harness.scenario.ending import TraceFinisher
-from harness.trace.trace import End, Trace
+from harness.trace.trace import End, Header, Trace
 from tests.unit.scenario.fake_server import THREAD, FakeServer, connected, thread_started
 
 RULES = [all_rules()["archive.told"]]
@@ -127,3 +128,12 @@ async def test_known_deviation_is_not_waited_for() -> None:
 async def test_trace_that_lacks_nothing_ends_after_the_short_silence() -> None:
     _, took = await play(late_messages(), archives=False)
     assert took < BOUNDS.settle
+
+
+async def test_rows_of_the_end_are_reused_only_for_the_same_trace() -> None:
+    late = late_messages()
+    trace, _ = await play(late)
+    assert late.rows_of(trace) == judge(load_book(), trace, RULES)
+    assert late.rows_of(replace(trace, end=End.CLOSED)) is None
+    assert late.rows_of(replace(trace, frames=trace.frames[:-1])) is None
+    assert late.rows_of(replace(trace, header=Header(scenario="other"))) is None
