@@ -8,6 +8,7 @@ workers of a run (`-n 2`) are forks of this process as well, which has no thread
 them over a socket of its own. So the run is not their parent; tests of dying workers rely on that.
 """
 
+import atexit
 import gc
 import importlib
 import io
@@ -236,6 +237,34 @@ def main() -> None:
     os.chdir(work.cwd)
     os.execve = execve
     begin(work.words, work.env)
+    status = 0
+    try:
+        be(work)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        status = end.code or 0
+    end_quickly(status)
+
+
+def end_quickly(status: int) -> NoReturn:
+    """End as an interpreter does, but free nothing.
+
+    To free all that was imported would copy each page of memory that the fork shares.
+    """
+    try:
+        threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except BrokenPipeError:
+        status = 120
+    finally:
+        os._exit(status)
+
+
+def be(work: Work) -> None:
+    """Be what was asked for."""
     if work.workers is None:
         sys.path.insert(0, "")
         exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
