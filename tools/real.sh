@@ -5,7 +5,8 @@
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
 # stays on loopback by itself is judged, with a notice. Then public clients are used on 0.169.0 and on
 # the reference server in its place (`make clients`), a browser logs in to an MCP server, and the public TypeScript SDKs
-# drive `agent exec`. Half of it runs beside the other half; each part's output is shown in one piece.
+# drive `agent exec`. The two releases and the clients run beside each other; each part's output is
+# shown in one piece.
 set -euo pipefail
 bin=.venv/bin
 real() { # release, path of the program inside the package
@@ -26,6 +27,12 @@ first=$(real 0.107.0 codex/codex)
 second=$(real 0.169.0 bin/codex)
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
+# For each model client the releases ask lsb_release for the name of the system: a dozen processes, a
+# sixth of all that they use. Without an answer they read /etc/os-release.
+mkdir "$said/bin"
+printf '#!/bin/sh\nexit 1\n' >"$said/bin/lsb_release"
+chmod +x "$said/bin/lsb_release"
+export PATH=$said/bin:$PATH
 red=$said/red
 touch "$red"
 part() { # title, command: its output in one piece; a failure is remembered
@@ -83,14 +90,18 @@ if $bin/python tools/offline.py --probe; then
     {
         judge codex-0.169 "$second"
         if [ -z "${HARNESS_ARGS:-}" ]; then part "codex-0.169, a sample of faults" faults codex-0.169 "$second"; fi
+    } &
+    newest=$!
+    {
         part "Python SDK on $second exec" python_sdk "$second"
         clients
+        typescript
     } &
-    other=$!
+    clients=$!
     judge codex-0.107 "$first"
     if [ -z "${HARNESS_ARGS:-}" ]; then part "codex-0.107, a sample of faults" faults codex-0.107 "$first"; fi
-    typescript
-    wait "$other" || echo "the other half of make real" >>"$red"
+    wait "$newest" || echo "the part of codex-0.169" >>"$red"
+    wait "$clients" || echo "the part of the clients" >>"$red"
     # What changed between the two, for those who read the documents without running anything.
     if [ -z "${HARNESS_ARGS:-}" ]; then part "the page of versions" $bin/python -m tools.compare_page; fi
     if [ -z "${HARNESS_ARGS:-}" ]; then part "the page of choices" $bin/python -m tools.choices_page; fi
