@@ -69,10 +69,12 @@ def run_warm(
     env: Mapping[str, str] | None = None,
     together: bool = False,
     given: str = "",
+    programs: Path = COMMANDS,
 ) -> Said:
     """Run `harness WORDS` or `python -m pytest WORDS` to its end.
 
-    `given` is its standard input: a pipe that is filled before the command begins.
+    `given` is its standard input: a pipe that is filled before the command begins. `programs` is
+    the folder of programs of the environment whose packages it uses.
 
     The command runs in a process of its own, which is forked instead of started. Python reads its
     environment variables only at a start, so if `env` has others of them, it is started. pytest
@@ -80,13 +82,15 @@ def run_warm(
     """
     assert program == "harness" or "--assert=plain" in words
     env = dict(os.environ if env is None else env)
-    if _of_python(env) != _of_python(ENVIRONMENT):
+    if _of_python(env) != _of_python(_environment(programs)):
         assert not given
-        start = [COMMANDS / "harness"] if program == "harness" else [sys.executable, "-m", program]
+        start: list[str | Path] = [programs / "harness"]
+        if program == "pytest":
+            start = [programs / "python", "-m", program]
         return run([*start, *words], cwd=cwd, env=env, together=together)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _piped(given) as source:
-        status = _warm().run(
-            [str(COMMANDS / program), *words],
+        status = _warm(programs).run(
+            [str(programs / program), *words],
             cwd=cwd,
             env=env,
             streams=(source, out.fileno(), out.fileno() if together else err.fileno()),
@@ -115,6 +119,14 @@ def _piped(given: str) -> Generator[int]:
         os.close(source)
 
 
+def _environment(programs: Path) -> dict[str, str]:
+    """Return the environment of the process that forks programs of this folder."""
+    if programs == COMMANDS:
+        return ENVIRONMENT
+    # Another environment of Python is used as by its user, who sets none of Python's variables.
+    return {name: value for name, value in ENVIRONMENT.items() if not name.startswith("PYTHON")}
+
+
 def _of_python(env: Mapping[str, str]) -> dict[str, str]:
     """Return Python's variables, except PYTHONIOENCODING: output is always UTF-8."""
     return {
@@ -127,14 +139,15 @@ def _of_python(env: Mapping[str, str]) -> dict[str, str]:
 class _Warm:
     """A process of tests/warm.py, which has imported the harness and forks for each command."""
 
-    def __init__(self) -> None:
+    def __init__(self, programs: Path) -> None:
         self._socket, theirs = socket.socketpair()
+        python = sys.executable if programs == COMMANDS else programs / "python"
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(ROOT / "tests" / "warm.py"), str(theirs.fileno())],
+            [python, "-P", str(ROOT / "tests" / "warm.py"), str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             # It outlives the test that starts it, so it takes nothing from that test.
             cwd=ROOT,
-            env=ENVIRONMENT,
+            env=_environment(programs),
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
@@ -168,5 +181,5 @@ class _Warm:
 
 
 @cache
-def _warm() -> _Warm:
-    return _Warm()
+def _warm(programs: Path) -> _Warm:
+    return _Warm(programs)

@@ -11,6 +11,7 @@ them over a socket of its own. So the run is not their parent; tests of dying wo
 import atexit
 import gc
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -40,7 +41,6 @@ OTHERS = (
     "anyio._backends._asyncio",
     "anyio.pytest_plugin",
     "pytest",
-    "pytest_timeout",
     "typer.rich_utils",
     "uvicorn.lifespan.off",
     "uvicorn.protocols.http.h11_impl",
@@ -50,7 +50,8 @@ OTHERS = (
     "xdist.plugin",
     *(f"_pytest.{name}" for name in default_plugins),
 )
-# Is for tests of this project, with a development dependency.
+# For tests of this project, where they have their development dependencies.
+OF_DEVELOPERS = ("pytest_timeout",)
 NOT_IMPORTED = "harness.report.snapshot"
 RUN = "harness.cli.suite"
 
@@ -224,7 +225,8 @@ def begin(words: list[str], env: Mapping[str, str]) -> None:
 def main() -> None:
     """Import, wait, be what is asked."""
     gc.disable()
-    for name in (*OTHERS, *of_the_harness()):
+    of_developers = [name for name in OF_DEVELOPERS if importlib.util.find_spec(name)]
+    for name in (*OTHERS, *of_developers, *of_the_harness()):
         importlib.import_module(name)
     # What a process reads once of its own files.
     load_book()

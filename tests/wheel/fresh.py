@@ -17,7 +17,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.processes import ROOT, Said, run
+from tests.processes import ROOT, Said, run, run_warm
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,21 @@ class Fresh:
             cwd=cwd,
             env=self.environment(cwd.parent) | (env or {}),
             together=True,
+        )
+
+    def fork(self, *words: str, cwd: Path) -> Said:
+        """Run `harness` or pytest as `call` does, in a fork of a process of this environment.
+
+        Not for tests of starting or importing. pytest rewrites no assertions then.
+        """
+        return run_warm(
+            "harness" if words[0] == "harness" else "pytest",
+            *([] if words[0] == "harness" else ["--assert=plain"]),
+            *words[1:],
+            cwd=cwd,
+            env=self.environment(cwd.parent),
+            together=True,
+            programs=self.programs,
         )
 
 

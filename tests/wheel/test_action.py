@@ -3,6 +3,7 @@
 Its file, and the recipes of docs/ci.md, fit the schemas that are published for them.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -32,6 +33,10 @@ RECIPES = {
 }
 
 
+INSTALLED = "agent-session-harness"
+"""The environment that the first step makes, in the runner's temporary folder."""
+
+
 @dataclass
 class Job:
     """A job that has one step, which uses the action; `folder` is its checkout."""
@@ -40,20 +45,28 @@ class Job:
     temporary: Path
     package: Path
 
+    def install(self) -> tuple[int, str]:
+        """Run the first step, which installs the harness; return its status and output."""
+        step = ACTION["runs"]["steps"][0]
+        status, printed = self._run(step, self._inputs({}))
+        if status == 0:
+            self._link_requirements()
+        return status, printed
+
     def use(self, **given: str) -> tuple[int, str, dict[str, str]]:
-        """Run the steps of the action; gives the status, what was printed, and the outputs."""
-        inputs = {name: one.get("default", "") for name, one in ACTION["inputs"].items()}
-        inputs |= {name.replace("_", "-"): value for name, value in given.items()}
-        inputs |= {"package": str(self.package), "python": sys.executable}
+        """Run the other steps; return the status, what they print, and the outputs."""
         printed, status = "", 0
-        for number, step in enumerate(ACTION["runs"]["steps"]):
-            status, out = self._run(step, inputs)
+        for step in ACTION["runs"]["steps"][1:]:
+            status, out = self._run(step, self._inputs(given))
             printed += out
             if status:
                 break
-            if number == 0:
-                self._link_requirements()
         return status, printed, self._outputs()
+
+    def _inputs(self, given: dict[str, str]) -> dict[str, str]:
+        inputs = {name: one.get("default", "") for name, one in ACTION["inputs"].items()}
+        inputs |= {name.replace("_", "-"): value for name, value in given.items()}
+        return inputs | {"package": str(self.package), "python": sys.executable}
 
     def _run(self, step: dict[str, Any], inputs: dict[str, str]) -> tuple[int, str]:
         assert step["shell"] == "bash"
@@ -91,7 +104,7 @@ class Job:
         return (self.temporary / "summary.md").read_text("utf-8")
 
     def _link_requirements(self) -> None:
-        (packages,) = self.temporary.glob("agent-session-harness/lib/python*/site-packages")
+        (packages,) = self.temporary.glob(f"{INSTALLED}/lib/python*/site-packages")
         (packages / "requirements.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     def _outputs(self) -> dict[str, str]:
@@ -112,14 +125,29 @@ def _evaluated(expression: str, inputs: dict[str, str]) -> str:
     return inputs[found[1]] or (str(ROOT) if found[2] else "")
 
 
+@pytest.fixture(scope="module")
+def installed(fresh: Fresh) -> Path:
+    """What the first step of the action makes; it is run once, as all jobs begin with it."""
+    base = fresh.wheel.parents[1] / "runner"
+    base.mkdir(exist_ok=True)
+    with (base / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (base / "done").exists():
+            status, printed = Job(base, base, fresh.wheel).install()
+            assert status == 0, printed
+            (base / "done").touch()
+    return base / INSTALLED
+
+
 @pytest.fixture
-def job(fresh: Fresh, tmp_path: Path) -> Job:
+def job(fresh: Fresh, installed: Path, tmp_path: Path) -> Job:
     folder, temporary = tmp_path / "checkout", tmp_path / "runner"
     folder.mkdir()
     temporary.mkdir()
     for name in ("minimal", "twice"):
         text = (ROOT / "fixtures" / "servers" / f"{name}.py").read_text("utf-8")
         (folder / f"{name}.py").write_text(text, "utf-8")
+    (temporary / INSTALLED).symlink_to(installed)
     return Job(folder, temporary, fresh.wheel)
 
 

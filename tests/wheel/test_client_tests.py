@@ -46,11 +46,10 @@ def test_plain(agent_server):
 """
 
 
-def run(fresh: Fresh, folder: Path, body: str, *words: str) -> Said:
+def run(fresh: Fresh, folder: Path, body: str) -> Said:
     """Run one test of the client, whose body this is, beside those of the example."""
     (folder / "test_all.py").write_text(EXAMPLE + PLAYED + body, "utf-8")
-    given = words or ("-k", "test_mine")
-    return fresh.call("pytest", "-q", "-W", "error", *given, cwd=folder)
+    return fresh.fork("pytest", "-q", "-W", "error", "-k", "test_mine", cwd=folder)
 
 
 def connected(*lines: str, scenario: str = repr(HELLO)) -> str:
@@ -60,7 +59,10 @@ def connected(*lines: str, scenario: str = repr(HELLO)) -> str:
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
 def test_the_tests_of_a_good_client_pass(fresh: Fresh, empty: Path, workers: list[str]) -> None:
-    said = run(fresh, empty, connected("client.say('hi')"), "test_all.py", *workers)
+    (empty / "test_all.py").write_text(EXAMPLE + PLAYED + connected("client.say('hi')"), "utf-8")
+    # Alone, pytest is started as a user starts it, and rewrites assertions.
+    call = fresh.fork if workers else fresh.call
+    said = call("pytest", "-q", "-W", "error", "test_all.py", *workers, cwd=empty)
     assert said.status == 0, said.out
     assert "3 passed" in said.out
     assert not (empty.parent / ".agent").exists(), "a home of its own"
@@ -92,7 +94,7 @@ def test_a_broken_should_is_a_warning_or_with_strict_a_failure(
         ),
         "utf-8",
     )
-    said = fresh.call("pytest", "-q", "-k", "test_mine", cwd=empty)
+    said = fresh.fork("pytest", "-q", "-k", "test_mine", cwd=empty)
     assert said.status == int(strict), said.out
     assert "duty.right-direction (SHOULD): rpc.messages-of-the-server: " in said.out
     assert ("AgentServerWarning" in said.out) is not strict
@@ -188,7 +190,7 @@ def test_an_own_scenario_is_found_beside_the_test(fresh: Fresh, empty: Path) -> 
     (empty / "deep" / "mine.scenario.yaml").write_text(text, "utf-8")
     play = connected("assert client.say('hi') == 'mine'", scenario="'mine.scenario.yaml'")
     (empty / "deep" / "test_own.py").write_text(EXAMPLE + PLAYED + play, "utf-8")
-    said = fresh.call("pytest", "-q", "-k", "test_mine", cwd=empty)
+    said = fresh.fork("pytest", "-q", "-k", "test_mine", cwd=empty)
     assert said.status == 0, said.out
 
 
@@ -206,7 +208,7 @@ def test_a_scenario_that_is_not_there_fails_the_test_with_one_line(
 def test_it_works_in_tests_of_asyncio_and_anyio(fresh: Fresh, empty: Path) -> None:
     (empty / "mine.scenario.yaml").write_text("title: t\n", "utf-8")
     (empty / "test_async.py").write_text(ASYNC, "utf-8")
-    said = fresh.call("pytest", "-q", "-W", "error", cwd=empty)
+    said = fresh.fork("pytest", "-q", "-W", "error", cwd=empty)
     assert said.status == 0, said.out
     assert "2 passed" in said.out
 
