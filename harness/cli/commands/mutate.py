@@ -16,7 +16,7 @@ from harness.play.interruption import Interrupted, Interruption
 from harness.search.mutation.campaign import Campaign
 from harness.search.mutation.result import FaultResult, Score
 from harness.search.mutation.result_text import lines
-from harness.search.mutation.suite import base_of, scenarios_of
+from harness.search.mutation.suite import Suite, base_of
 from harness.search.mutation.workers import WorkerLost
 from harness.trace.nearest import unknown_name
 
@@ -48,7 +48,7 @@ def mutate_target(
     score = Score(config.profile.name, len(faults))
     campaign = Campaign(
         faults,
-        list(scenarios_of(config)),
+        Suite(config).ids(),
         {
             "configure": dict(target_options),
             "lacks": [asdict(lack) for lack in config.lacks],

@@ -28,7 +28,7 @@ from harness.search.mutation.bench import FaultyBench, violation_count
 from harness.search.mutation.plan import Place, Plan, places_on
 from harness.search.mutation.play import Job, attempt_fault
 from harness.search.mutation.result import Attempt
-from harness.search.mutation.suite import base_of, scenarios_of
+from harness.search.mutation.suite import Suite, base_of
 from harness.trace.names import Renamer
 from harness.trace.store import load
 from harness.trace.surface.registry import classify_of
@@ -48,7 +48,7 @@ class Worker:
         self._faults = faults
         self._name = name
         self._interruption = interruption
-        self._loaded = scenarios_of(config)
+        self._suite = Suite(config)
         self._session: WorkerSession | None = None
         self._live: tuple[BlockingPortal, FaultyBench] | None = None
         self._stack = ExitStack()
@@ -68,7 +68,7 @@ class Worker:
             self._session = WorkerSession(
                 self._config, f"{self._name}c", interruption=self._interruption
             )
-        outcome = self._session.play(self._loaded[scenario])
+        outcome = self._session.play(self._suite.scenario(scenario))
         answer: Answer = {"verdict": str(outcome.verdict), "places": [], "known": [], "before": {}}
         judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
         if not outcome.trace or outcome.verdict not in judged:
@@ -110,7 +110,7 @@ class Worker:
 
     def _attempt(self, job: Job, place: Place) -> Attempt | None:
         """Play a fault in one place; None if the bench broke, which is then discarded."""
-        loaded = self._loaded[place.scenario]
+        loaded = self._suite.scenario(place.scenario)
         try:
             portal, bench = self._open_live()
             return self._interruption.wait(
