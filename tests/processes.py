@@ -89,17 +89,30 @@ def run_warm(
             start = [programs / "python", "-m", program]
         return run([*start, *words], cwd=cwd, env=env, together=together)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _piped(given) as source:
-        status = _warm(programs).run(
+        status = fork_command(
             [str(programs / program), *words],
             cwd=cwd,
             env=env,
             streams=(source, out.fileno(), out.fileno() if together else err.fileno()),
+            programs=programs,
         )
         said = []
         for stream in (out, err):
             stream.seek(0)
             said.append(stream.read().decode())
     return Said(status, *said)
+
+
+def fork_command(
+    words: list[str],
+    *,
+    cwd: Path,
+    env: dict[str, str],
+    streams: tuple[int, int, int],
+    programs: Path,
+) -> int:
+    """Run `harness …` or pytest in a fork, with these standard streams; return its exit status."""
+    return _warm(programs).run(words, cwd=cwd, env=env, streams=streams)
 
 
 @contextlib.contextmanager

@@ -20,10 +20,15 @@ PLAIN = {
 
 
 def call(*words: str, cwd: Path = ROOT) -> Said:
-    """Run `harness …` or `agent …` to its end; return status and output without trailing blanks."""
+    """Run a command to its end; return status and output without trailing blanks.
+
+    `harness …` runs in a fork, and so does `pytest …`, which rewrites no assertions then.
+    """
     env = {**os.environ, **PLAIN}
     if words[0] == "harness":
         said = run_warm("harness", *words[1:], cwd=cwd, env=env)
+    elif words[0] == "pytest":
+        said = run_warm("pytest", "--assert=plain", *words[1:], cwd=cwd, env=env)
     else:
         said = run([COMMANDS / words[0], *words[1:]], cwd=cwd, env=env)
     return Said(said.status, _trimmed(said.out), _trimmed(said.err))

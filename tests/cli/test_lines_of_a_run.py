@@ -83,7 +83,7 @@ def test_findings_that_do_not_count_are_reported_once(tmp_path: Path) -> None:
 def test_beside_tests_of_the_user_it_is_one_of_their_warnings(tmp_path: Path) -> None:
     odd = ROOT / "scenarios/threads/sandbox-word-of-the-example.scenario.yaml"
     (tmp_path / odd.name).write_text(odd.read_text("utf-8"), "utf-8")
-    said = call(sys.executable, "-m", "pytest", *on("minimal"), odd.name, cwd=tmp_path)
+    said = call("pytest", *on("minimal"), odd.name, cwd=tmp_path)
     assert said.status == 0
     told, summary = said.out.split("conformance of", 1)
     assert "PytestWarning: INFO   thread.sandbox-camel-taken" in told

@@ -1,7 +1,6 @@
 """Options that take several names: with commas, or each with an option of its own."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ def test_pytest_judges_each_of_them_too(words: list[str], tmp_path: Path) -> Non
         (ROOT / "scenarios" / "turns" / "plain-turn.scenario.yaml").read_text("utf-8"), "utf-8"
     )
     asked = ["--server-cmd", GOOD, *words, "--harness-json", "r.json", "one.scenario.yaml"]
-    said = call(sys.executable, "-m", "pytest", "-q", *asked, cwd=tmp_path)
+    said = call("pytest", "-q", *asked, cwd=tmp_path)
     assert said.status == 0, said.out
     assert judged(tmp_path / "r.json") == ["turn.completed-once", "turn.completes"]
 

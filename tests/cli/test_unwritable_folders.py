@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import PLAIN
 
-from tests.processes import COMMANDS, ROOT, Said, run
+from tests.processes import COMMANDS, ROOT, Said, run, run_warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -41,6 +41,8 @@ def harness(folder: Path, *words: str, before: tuple[str, ...] = ()) -> Said:
     (temporary := folder.parent / "tmp").mkdir(exist_ok=True)
     env = {**os.environ, **PLAIN, "HOME": str(folder.parent / "me"), "TMPDIR": str(temporary)}
     env.pop("CI", None)  # There a new snapshot that waits for review is an error.
+    if not before:
+        return run_warm("harness", *words, cwd=folder, env=env)
     return run([*before, COMMANDS / "harness", *words], cwd=folder, env=env)
 
 

@@ -127,7 +127,7 @@ def _evaluated(expression: str, inputs: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def installed(fresh: Fresh) -> Path:
-    """What the first step of the action makes; it is run once, as all jobs begin with it."""
+    """Run the first step of the action once, as all jobs begin with it; return what it makes."""
     base = fresh.wheel.parents[1] / "runner"
     base.mkdir(exist_ok=True)
     with (base / "lock").open("w") as lock:

@@ -1,11 +1,14 @@
 """Commands in README and the pages beside it, run with the wheel alone.
 
-The environment is fresh and the folder empty. Pages that need a checkout: tests/docs.
+The environment is fresh and the folder empty. Most commands run in forks; test_wheel.py and
+test_commands_from_the_wheel.py start the script. Pages that need a checkout: tests/docs.
 """
 
+import os
 from pathlib import Path
 
 import pytest
+from forked_programs import forking_harness
 from fresh import ROOT, Fresh
 from markdown_pages import blocks
 from page_reader import PAGE_BOUND, Reader
@@ -24,8 +27,11 @@ PAGES = [
 def test_the_commands_of_a_page_work_with_the_wheel_alone(
     page: Path, fresh: Fresh, empty: Path
 ) -> None:
-    reader = Reader(empty, fresh.environment(empty.parent))
-    reader.read_page(page)
+    environment = fresh.environment(empty.parent)
+    with forking_harness(fresh) as folder:
+        environment["PATH"] = os.pathsep.join([str(folder), environment["PATH"]])
+        reader = Reader(empty, environment)
+        reader.read_page(page)
     assert not reader.wrong, "\n".join(reader.wrong)
 
 

@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from harness.cli.main import app
-from tests.processes import COMMANDS, ROOT
+from tests.processes import ROOT, run_warm
 
 TARGET_OF_OUTPUT = "FILE|-"
 # Commands without `--json FILE|-`, and why.
@@ -129,19 +129,10 @@ def test_every_command_ends_with_2_if_something_cannot_be_used(words: str, tmp_p
     line = [word.replace("\0", "") or "." for word in line]
     if words == "list":
         (tmp_path / "no").touch()  # A file in place of the folder.
-    done = subprocess.run(
-        [COMMANDS / "harness", *line],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=60,
-        check=False,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stderr.strip()
+    said = run_warm("harness", *line, cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"})
+    assert said.status == 2, said.out + said.err
+    assert "Traceback" not in said.err
+    assert said.err.strip()
 
 
 @pytest.mark.parametrize("module", ["harness/__main__.py", "reference_server/cli/__init__.py"])
