@@ -142,6 +142,8 @@ def _dump(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, default=_json_default)
     except (TypeError, ValueError, RecursionError):
         return f"a value of type {type(value).__name__} that cannot be shown"
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else _escape(char) for char in text)
 
 

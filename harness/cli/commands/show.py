@@ -67,6 +67,12 @@ class Shown:
         object.__setattr__(self, "has_several_connections", len(connections) > 1)
         object.__setattr__(self, "_violations_of", dict(by_frame))
 
+    def show_message(self, message: int) -> "Shown":
+        """Return one message and those around it, without silences."""
+        first = max(0, message - CONTEXT_FRAMES)
+        frames = self.trace.frames[first : message + CONTEXT_FRAMES + 1]
+        return replace(self, frames=frames, gaps=[], message=message)
+
     def lines(self) -> Iterator[str]:
         """Yield the lines to print."""
         header = self.trace.header
@@ -246,26 +252,26 @@ def show_trace(
     trace_filter = trace_filter or TraceFilter()
     if line is not None:
         message = _message_at(trace, line, path)
-    if message is None:
-        frames = trace_filter.choose(trace, pairs)
-        gaps = [gap for gap in find_gaps(trace) if trace_filter.has_time(gap.end.at)]
-        return Shown(
-            trace,
-            frames,
-            gaps,
-            pairs,
-            violations,
-            trace_filter,
-            colour=colour,
-            profile_hint=hint,
-        )
-    if not trace_filter.chooses_all:
+    if message is not None and not trace_filter.chooses_all:
         raise UsageError("--message and --line show one message; they cannot be used with a filter")
+    frames = trace_filter.choose(trace, pairs)
+    gaps = [gap for gap in find_gaps(trace) if trace_filter.has_time(gap.end.at)]
+    shown = Shown(
+        trace,
+        frames,
+        gaps,
+        pairs,
+        violations,
+        trace_filter,
+        colour=colour,
+        profile_hint=hint,
+    )
+    if message is None:
+        return shown
     if not 0 <= message < len(trace.frames):
         last = len(trace.frames) - 1
         raise UsageError(f"{path}: there is no message {message}; the last one is {last}")
-    frames = trace.frames[max(0, message - CONTEXT_FRAMES) : message + CONTEXT_FRAMES + 1]
-    return Shown(trace, frames, [], pairs, violations, trace_filter, message, colour)
+    return shown.show_message(message)
 
 
 def _message_at(trace: Trace, line: int, path: Path) -> int:

@@ -37,12 +37,18 @@ class Book:
     _requirement_of: Mapping[str, Requirement] = field(init=False, repr=False)
     _method_of: Mapping[str, MethodRow] = field(init=False, repr=False)
     _event_of: Mapping[str, EventRow] = field(init=False, repr=False)
+    _requirements_of: Mapping[str, tuple[Requirement, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        of_rule: dict[str, tuple[Requirement, ...]] = {}
+        for row in self.requirements:
+            for rule in dict.fromkeys(row.rules):
+                of_rule[rule] = (*of_rule.get(rule, ()), row)
         indexes = {
             "_requirement_of": {row.id: row for row in self.requirements},
             "_method_of": {row.method: row for row in self.methods},
             "_event_of": {row.method: row for row in self.events},
+            "_requirements_of": of_rule,
         }
         for name, index in indexes.items():
             object.__setattr__(self, name, index)
@@ -79,7 +85,7 @@ class Book:
 
     def requirements_of(self, rule_id: str) -> tuple[Requirement, ...]:
         """Return the requirements that a rule judges, in the order of the specification."""
-        return tuple(row for row in self.requirements if rule_id in row.rules)
+        return self._requirements_of.get(rule_id, ())
 
     def methods_of(self, capability_id: str) -> tuple[str, ...]:
         """Return the requests and notifications of a capability, in the order of the tables."""
