@@ -6,11 +6,12 @@ A name is `KIND/NAME`, such as `legal/turn.completes:nothing-said`.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from harness.client.target.profile import load_profile
-from harness.faults.base import all_faults
+from harness.faults.base import Fault, all_faults
 from harness.faults.stored import apply
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import load_any
@@ -29,27 +30,37 @@ REAL, RECORDED = "real-0.107.0", "recorded"
 
 def conversations() -> Iterator[tuple[str, Trace]]:
     """Yield each conversation once, with its unique name."""
+    for name, build in builds():
+        yield name, build()
+
+
+def builds() -> Iterator[tuple[str, Callable[[], Trace]]]:
+    """Yield the name of each conversation with the function that builds it."""
     for name, build in GOOD.items():
-        yield f"good/{name}", build()
+        yield f"good/{name}", build
     for edge in legal():
-        yield legal_name(edge), edge.trace()
+        yield legal_name(edge), edge.trace
     for edge in illegal():
-        yield f"illegal/{_word(edge.rule)}:{_word(edge.name)}", edge.trace()
+        yield f"illegal/{_word(edge.rule)}:{_word(edge.name)}", edge.trace
     for choice in otherwise():
-        yield f"open/{_word(choice.point)}:{_word(choice.does)}", choice.trace()
+        yield f"open/{_word(choice.point)}:{_word(choice.does)}", choice.trace
     for fault in all_faults().values():
-        yield f"fault/{fault.id}", apply(fault, GOOD[fault.on]())
+        yield f"fault/{fault.id}", partial(_with_fault, fault)
     for case in all_cases():
-        good, bad, _ = case.traces()
-        yield f"case/{case.rule}:good", good
-        yield f"case/{case.rule}:bad", bad
-    renames = load_profile("codex-0.107").names
+        yield f"case/{case.rule}:good", case.good.trace
+        yield f"case/{case.rule}:bad", case.bad.trace
     for folder in (REAL, RECORDED):
         for path in sorted((STORED / folder).glob("*.jsonl")):
-            trace = load_any(
-                path, load_book().paths_of, candidates=(renames,), classify_of=classify_of
-            )
-            yield f"{folder}/{path.stem}", trace
+            yield f"{folder}/{path.stem}", partial(_stored, path)
+
+
+def _with_fault(fault: Fault) -> Trace:
+    return apply(fault, GOOD[fault.on]())
+
+
+def _stored(path: Path) -> Trace:
+    renames = load_profile("codex-0.107").names
+    return load_any(path, load_book().paths_of, candidates=(renames,), classify_of=classify_of)
 
 
 def legal_name(edge: Legal) -> str:
@@ -59,10 +70,10 @@ def legal_name(edge: Legal) -> str:
 
 def printed(name: str) -> str:
     """Return a conversation as the text of a trace. Raises SystemExit for an unknown name."""
-    by_name = dict(conversations())
+    by_name = dict(builds())
     if name not in by_name:
         raise SystemExit(unknown_name("conversation", name, by_name))
-    return "".join(f"{line}\n" for line in lines(by_name[name]))
+    return "".join(f"{line}\n" for line in lines(by_name[name]()))
 
 
 def _word(text: str) -> str:

@@ -54,6 +54,8 @@ class Findings:
     )
     objections: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Conversation -> rules that object to it."""
+    broken: dict[str, dict[tuple[str, ...], str]] = field(default_factory=lambda: defaultdict(dict))
+    """Rule -> the requirements that one of its violations names -> its first conversation."""
 
     def add(self, name: str, rows: Iterable[Row]) -> None:
         """Add the rows of one conversation."""
@@ -61,6 +63,8 @@ class Findings:
             self.rows[row.rule][name].append(line_of(row))
             if row.verdict is not Verdict.PASS:
                 self.objections[name].add(row.rule)
+            if row.verdict is Verdict.FAIL:
+                self.broken[row.rule].setdefault(row.clauses, name)
 
     def text(self) -> str:
         """Return the content of the file."""

@@ -41,13 +41,14 @@ def _has_utf8(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-# Judging all conversations takes 12 s of CPU, so the texts share them.
-JOINED: dict[str, str | bytes] = {
-    "all, as escapes of JSON": " ".join(TEXTS.values()),
-    "all that have UTF-8, as they are": " ".join(filter(_has_utf8, TEXTS.values())),
-    "no UTF-8, in a long line": LONG_TEXT + b"\xff\xfe\xc3(",
-}
-"""Problematic texts; bytes, and text that needs no JSON escape, are put into the line as is."""
+ESCAPED = " ".join(TEXTS.values())
+# Judging all conversations takes seconds of CPU, so the texts share them.
+JOINED: tuple[str | bytes, ...] = (
+    ESCAPED,
+    " ".join(filter(_has_utf8, TEXTS.values())),
+    LONG_TEXT + b"\xff\xfe\xc3(",
+)
+"""Problematic texts: as escapes of JSON; as they are; not UTF-8, in a long line."""
 PLACE = "here it stands"
 
 NESTED = "a value of 900 objects, one in the other"
@@ -88,18 +89,16 @@ def _breaks_a_rule(name: str) -> bool:
     return name.startswith(("illegal/", "fault/")) or name.endswith(":bad")
 
 
-def odd_conversations(text: str | bytes) -> Iterator[tuple[str, Trace]]:
-    """Yield the conversations of all samples, with copies of the samples that contain `text`."""
+def odd_conversations(*texts: str | bytes) -> Iterator[tuple[str, Trace]]:
+    """Yield the conversations of all samples, with copies of the samples that contain a text."""
     places: dict[str, dict[int, list[Path]]] = {}
     for name, seq, path in samples().values():
         places.setdefault(name, {}).setdefault(seq, []).append(path)
-    for name, trace in conversations():
-        if name in places:
-            yield name, _with_copies(trace, places[name], text)
-    if isinstance(text, str) and not _has_utf8(text):
-        traces = dict(conversations())
-        for name, row, path in mark_samples().values():
-            yield name, _with_odd_mark(traces[name], row, path, text)
+    traces = dict(conversations())
+    for name, found in places.items():
+        yield name, _with_copies(traces[name], found, texts)
+    for name, row, path in mark_samples().values() if ESCAPED in texts else ():
+        yield name, _with_odd_mark(traces[name], row, path, ESCAPED)
 
 
 @cache
@@ -151,7 +150,9 @@ def _members(value: Any, path: Path = ()) -> Iterator[Path]:
         yield from _members(value[0], (*path, 0))
 
 
-def _with_copies(trace: Trace, places: dict[int, list[Path]], text: str | bytes) -> Trace:
+def _with_copies(
+    trace: Trace, places: dict[int, list[Path]], texts: tuple[str | bytes, ...]
+) -> Trace:
     rows: list[dict[str, Any]] = []
     numbers: dict[int, int] = {-1: -1}
     count = 0
@@ -164,7 +165,10 @@ def _with_copies(trace: Trace, places: dict[int, list[Path]], text: str | bytes)
         seq = row["frame"]
         numbers[seq] = row["frame"] = count
         count += 1
-        for path in places.get(seq, []):
+        here = places.get(seq, [])
+        # A line that is not UTF-8 has no members: only the text's place in the line can matter.
+        few = dict.fromkeys(here[:1] + here[-1:])
+        for text, path in [(t, p) for t in texts for p in (few if isinstance(t, bytes) else here)]:
             content = _content(_with_text(trace.frames[seq].json, path), text)
             rows.append({**_without_content(row), "frame": count, **content})
             count += 1

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,16 +22,14 @@ from harness.cli.commands.check_clients import check_client
 from harness.cli.commands.ledger import ledger_rows
 from harness.cli.commands.ledger import text_lines as ledger_lines
 from harness.cli.commands.show import show_trace
-from harness.cli.commands.stored_traces import check_trace
+from harness.cli.commands.stored_traces import TraceCheck, check_trace
 from harness.cli.connect.display import Display
 from harness.cli.suite.report_files import report_json
 from harness.cli.suite.reporting import emit
 from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.run_history import keep_report
-from harness.judge.base import judges_surface
-from harness.judge.judge import judge
 from harness.judge.ledger.record import record_trace
-from harness.judge.rules.discovery import all_rules
+from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.verdict import Verdict
 from harness.play.client_tests.connection import ConnectionResult
 from harness.play.client_tests.problems import refused_requests
@@ -69,51 +68,55 @@ from tests.unit.results.outcomes import report_of
 
 pytestmark = pytest.mark.slow
 BOOK = load_book()
-TEXTS_IN_EACH_TEST_RUN = 1
-"""`make runs` takes the others."""
+WORDS = [one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in JOINED]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judged:
-    """All conversations with one text, stored and judged, and their report."""
+    """All conversations with the texts, stored and judged, and their report."""
 
-    traces: list[Trace]
-    outcomes: list[ScenarioOutcome]
-    report: Report
-    text: str
+    traces: list[Trace] = field(default_factory=list[Trace])
+    checks: list[TraceCheck] = field(default_factory=list[TraceCheck])
+    outcomes: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+
+    @cached_property
+    def report(self) -> Report:
+        loose = tuple(Finding("setup.not-started", f"it said {words}") for words in WORDS)
+        return report_of(*self.outcomes, loose=loose)
 
 
-def judged_conversations(text: str | bytes, folder: Path) -> Judged:
-    words = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
-    traces: list[Trace] = []
-    outcomes: list[ScenarioOutcome] = []
-    for number, (_, trace) in enumerate(odd_conversations(text)):
+def judged_conversations(folder: Path) -> Judged:
+    judged = Judged()
+    for number, (_, trace) in enumerate(odd_conversations(*JOINED)):
         path = folder / f"{number}.jsonl"
         save(trace, path)
         assert [frame.raw for frame in load(path, classify_of=classify_of).frames] == [
             frame.raw for frame in trace.frames
         ]
-        rules = [one for one in all_rules().values() if judges_surface(one, trace.header.surface)]
+        judged.checks.append(check_trace(path, settled=True))
         outcome = ScenarioOutcome(
             f"odd/{number}", f"/there/{number}.scenario.yaml", "a title", Verdict.FAIL
         )
-        outcome.rows = judge(BOOK, trace, rules)
+        outcome.rows = judged.checks[-1].rows
         outcome.record = record_trace(BOOK, trace)
-        outcome.findings = [Finding("scenario.expectation", f"found {words}", detail=(words,))]
-        outcome.reason, outcome.stderr = outcome.findings[0].message, words
+        outcome.findings = [
+            Finding("scenario.expectation", f"found {words}", detail=(words,)) for words in WORDS
+        ]
+        # Each text in turn, since a report may show only a part of them all.
+        words = WORDS[number % len(WORDS)]
+        outcome.reason, outcome.stderr = f"found {words}", words
         outcome.trace = outcome.kept = str(path)
-        traces.append(trace)
-        outcomes.append(ScenarioOutcome.from_plain(outcome.to_plain()))
-    loose = Finding("setup.not-started", f"it said {words}")
-    return Judged(traces, outcomes, report_of(*outcomes, loose=(loose,)), words)
+        judged.traces.append(trace)
+        judged.outcomes.append(ScenarioOutcome.from_plain(outcome.to_plain()))
+    return judged
 
 
 def harmless(output: str | Iterable[str]) -> str:
     """Return the output after checking that it is UTF-8 and does not control a terminal."""
     text = output if isinstance(output, str) else "\n".join(output)
     text.encode("utf-8")
-    odd = {char for char in text if not char.isprintable() and char != "\n"}
-    assert not odd, f"{odd} in {text[:200]!r}"
+    odd = [line for line in text.split("\n") if not line.isprintable()]
+    assert not odd, f"{[char for char in odd[0] if not char.isprintable()]} in {odd[0][:200]!r}"
     return text
 
 
@@ -139,31 +142,23 @@ def test_every_member_of_every_kind_of_message_is_a_sample() -> None:
     } <= kinds_of_marks
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if number < TEXTS_IN_EACH_TEST_RUN else pytest.mark.runs)
-        for number, name in enumerate(JOINED)
-    ],
-)
-def test_no_output_acts_or_breaks(name: str, tmp_path: Path) -> None:
-    judged = judged_conversations(JOINED[name], tmp_path)
+def test_no_output_acts_or_breaks(tmp_path: Path) -> None:
+    judged = judged_conversations(tmp_path)
     for check in CHECKS:
         check(judged, tmp_path)
 
 
 def test_value_that_is_nested_deeply_breaks_no_rule_and_no_output(tmp_path: Path) -> None:
     for number, (name, trace) in enumerate(odd_conversations(NESTED)):
-        rules = [one for one in all_rules().values() if judges_surface(one, trace.header.surface)]
-        rows = judge(BOOK, trace, rules)
-        crashed = [row.actual[-400:] for row in rows if row.actual.startswith("Traceback")]
+        save(trace, path := tmp_path / f"{number}.jsonl")
+        shown = show_trace(path)
+        harmless(shown.lines())
+        crashed = [row.actual[-400:] for row in shown.violations if row.subject == CRASH_SUBJECT]
         assert crashed == [], name
         record_trace(BOOK, trace)
         transcript = transcript_of(trace, handshake=True, environment={})
         text = format_snapshot(Snapshot("a/b", "spec", transcript))
         assert format_snapshot(parse_snapshot(text.encode("utf-8"))) == text
-        save(trace, path := tmp_path / f"{number}.jsonl")
-        harmless(show_trace(path).lines())
 
 
 def report_is_json_that_every_parser_reads(judged: Judged, folder: Path) -> None:
@@ -219,20 +214,20 @@ def junit_file_is_xml(judged: Judged, folder: Path) -> None:
     session: Any = SimpleNamespace(config=config, testscollected=0)
     xml.pytest_sessionstart()
     emit(judged.report, session, BOOK, RuleLines(config))
-    xml.add_global_property("server", judged.text)
+    for words in WORDS:
+        xml.add_global_property("server", words)
     xml.pytest_sessionfinish()
     root = ElementTree.parse(folder / "r.xml").getroot()
     assert len(list(root.iter("testcase"))) >= len(judged.report.rules)
 
 
 def show_check_and_connect_print_no_control_character(judged: Judged, _: Path) -> None:
-    for outcome, trace in zip(judged.outcomes, judged.traces, strict=True):
-        path = Path(outcome.trace)
-        stored = show_trace(path)
+    for check, outcome, trace in zip(judged.checks, judged.outcomes, judged.traces, strict=True):
+        stored = show_trace(check.path)
         harmless(stored.lines())
         plain_json(json_text(stored.json()))
-        harmless(show_trace(path, message=len(trace.frames) - 1).lines())
-        harmless(check_trace(path, settled=True).lines())
+        harmless(stored.show_message(len(trace.frames) - 1).lines())
+        harmless(check.lines())
         shown: list[str] = []
         display = Display(shown.append, BOOK, colour=False)
         for frame in trace.frames:
@@ -241,7 +236,8 @@ def show_check_and_connect_print_no_control_character(judged: Judged, _: Path) -
             display.show_whole(frame)
         for row in outcome.rows:
             display.show_finding(row, in_full=True)
-        display.note(judged.text)
+        for words in WORDS:
+            display.note(words)
         harmless(shown)
 
 
@@ -251,7 +247,7 @@ def results_of_clients_are_lines_and_json(judged: Judged, _: Path) -> None:
             check = check_client(Path(outcome.trace), settled=True)
             harmless(check.lines())
             refused = tuple(refused_requests(trace))
-            result = ConnectionResult("1", "", (judged.text,), tuple(check.duties), refused=refused)
+            result = ConnectionResult("1", "", tuple(WORDS), tuple(check.duties), refused=refused)
             harmless(lines_of(result))
             plain_json(report_text([result], []))
             plain_json(json_text(check.json()))
@@ -283,16 +279,17 @@ def snapshot_is_read_as_it_was_written(judged: Judged, _: Path) -> None:
 
 
 def store_of_failures_reads_what_it_keeps(judged: Judged, folder: Path) -> None:
-    # YAML has no half of a surrogate pair.
-    word = judged.text.encode("utf-8", "backslashreplace").decode()
-    document = {"title": word, word: [word, {word: word}]}
-    failure = FoundFailure(document, judged.text, judged.text, judged.traces[0])
-    store = Store(folder)
-    kept = store.keep("sessions", failure, "spec")
-    text = harmless(store.scenario(kept.id).read_text("utf-8"))
-    assert parse_yaml(text.encode("utf-8"), "scenario").value == document
-    harmless((folder / f"{kept.id}.json").read_text("utf-8"))
-    assert read_failure(folder / f"{kept.id}.json") == kept
+    for words in WORDS:
+        # YAML has no half of a surrogate pair.
+        word = words.encode("utf-8", "backslashreplace").decode()
+        document = {"title": word, word: [word, {word: word}]}
+        failure = FoundFailure(document, words, words, judged.traces[0])
+        store = Store(folder)
+        kept = store.keep("sessions", failure, "spec")
+        text = harmless(store.scenario(kept.id).read_text("utf-8"))
+        assert parse_yaml(text.encode("utf-8"), "scenario").value == document
+        harmless((folder / f"{kept.id}.json").read_text("utf-8"))
+        assert read_failure(folder / f"{kept.id}.json") == kept
 
 
 def row_of_a_rule_keeps_no_megabytes(judged: Judged, _: Path) -> None:
