@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from tests import forks
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = Path(sys.executable).parent
@@ -171,10 +172,8 @@ class _Warm:
         self, words: list[str], *, cwd: Path, env: dict[str, str], streams: tuple[int, int, int]
     ) -> int:
         """Run a command with these descriptors as its standard streams; return its exit status."""
-        asked = json.dumps({"words": words, "cwd": str(cwd), "env": env}).encode() + b"\n"
         self._socket.settimeout(None)
-        sent = socket.send_fds(self._socket, [asked], list(streams))
-        self._socket.sendall(asked[sent:])
+        forks.send(self._socket, {"words": words, "cwd": str(cwd), "env": env}, streams)
         pid = int(self._answers.readline())
         self._socket.settimeout(BOUND)
         try:

@@ -8,12 +8,9 @@ workers of a run (`-n 2`) are forks of this process as well, which has no thread
 them over a socket of its own. So the run is not their parent; tests of dying workers rely on that.
 """
 
-import atexit
 import gc
 import importlib
 import importlib.util
-import io
-import json
 import os
 import pkgutil
 import runpy
@@ -22,6 +19,8 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from _pytest.config import default_plugins
@@ -36,6 +35,12 @@ from harness.play.session.capability_prober import load_probes
 from harness.protocol.spec.loading import load_book
 from harness.scenario.bundled import bundled_files
 from harness.scenario.filler import filler_text
+
+# An environment with the wheel alone does not have the tests on its path.
+sys.path.append(str(Path(__file__).parents[1]))
+from tests import forks
+
+sys.path.pop()
 
 OTHERS = (
     "anyio._backends._asyncio",
@@ -95,7 +100,7 @@ class Work:
 
 def serve(asked: socket.socket) -> Work:
     """Fork for each request; returns in the forks, with what was asked."""
-    while (received := receive(asked)) is not None:
+    while (received := forks.receive(asked)) is not None:
         request, streams = received
         ours, theirs = socket.socketpair()
         pid = os.fork()
@@ -103,7 +108,7 @@ def serve(asked: socket.socket) -> Work:
             place(streams, theirs)
             return Work(request, socket.socket(fileno=KEPT))
         theirs.close()
-        close(streams)
+        forks.close(streams)
         asked.sendall(b"%d\n" % pid)
         workers: set[int] = set()
         if work := attend(ours, workers):
@@ -120,7 +125,7 @@ def serve(asked: socket.socket) -> Work:
 
 def attend(run: socket.socket, workers: set[int]) -> Work | None:
     """Fork the workers of a run, and wait for them, until it ends; returns in them what to be."""
-    while (received := receive(run)) is not None:
+    while (received := forks.receive(run)) is not None:
         request, streams = received
         if "ended" in request:
             _, status = os.waitpid(request["ended"], 0)
@@ -131,20 +136,10 @@ def attend(run: socket.socket, workers: set[int]) -> Work | None:
         if pid == 0:
             place(streams, None)
             return Work(request, None)
-        close(streams)
+        forks.close(streams)
         workers.add(pid)
         run.sendall(b"%d\n" % pid)
     return None
-
-
-def receive(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """A request, with the descriptors that came with it; None where there are no more."""
-    received, streams, _, _ = socket.recv_fds(asked, 1 << 16, 3)
-    if not received:
-        return None
-    while not received.endswith(b"\n"):
-        received += asked.recv(1 << 16)
-    return json.loads(received), streams
 
 
 KEPT = 3
@@ -160,11 +155,6 @@ def place(streams: Sequence[int], kept: socket.socket | None) -> None:
     os.closerange(KEPT + 1 if kept else KEPT, os.sysconf("SC_OPEN_MAX"))
 
 
-def close(streams: Sequence[int]) -> None:
-    for stream in streams:
-        os.close(stream)
-
-
 class Worker:
     """A worker of this run: what execnet and the harness ask of a `subprocess.Popen`."""
 
@@ -176,14 +166,12 @@ class Worker:
         ours_out, theirs_out = os.pipe()
         work = {"words": ["-c"], "cwd": os.getcwd(), "env": dict(os.environ)}
         self.pid = self._ask(work, [theirs_in, theirs_out, 2])
-        close([theirs_in, theirs_out])
+        forks.close([theirs_in, theirs_out])
         self.stdin, self.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
 
     def _ask(self, request: Mapping[str, Any], streams: Sequence[int] = ()) -> int:
-        line = json.dumps(request).encode() + b"\n"
         with self.asking:
-            sent = socket.send_fds(self._workers, [line], streams) if streams else 0
-            self._workers.sendall(line[sent:])
+            forks.send(self._workers, request, streams)
             answer = b""
             while not answer.endswith(b"\n"):
                 answer += self._workers.recv(64)
@@ -209,19 +197,6 @@ def fork_workers(workers: socket.socket) -> None:
     gateway_io.Popen2IOMaster = Forked
 
 
-def begin(words: list[str], env: Mapping[str, str]) -> None:
-    """Be as a process that has just been started."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.clear()
-    os.environ.update(env)
-    sys.argv[:] = words
-    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), "utf-8")
-    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", write_through=False)
-    sys.stderr = io.TextIOWrapper(
-        io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace", line_buffering=True
-    )
-
-
 def main() -> None:
     """Import, wait, be what is asked."""
     gc.disable()
@@ -238,31 +213,8 @@ def main() -> None:
     work = serve(socket.socket(fileno=int(sys.argv[1])))
     os.chdir(work.cwd)
     os.execve = execve
-    begin(work.words, work.env)
-    status = 0
-    try:
-        be(work)
-    except SystemExit as end:
-        if not isinstance(end.code, int | None):
-            raise
-        status = end.code or 0
-    end_quickly(status)
-
-
-def end_quickly(status: int) -> NoReturn:
-    """End as an interpreter does, but free nothing.
-
-    To free all that was imported would copy each page of memory that the fork shares.
-    """
-    try:
-        threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
-        atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-    except BrokenPipeError:
-        status = 120
-    finally:
-        os._exit(status)
+    forks.begin(work.words, work.env)
+    forks.leave(partial(be, work))
 
 
 def be(work: Work) -> None:
@@ -280,7 +232,7 @@ def be(work: Work) -> None:
         command()
     except Becomes as other:
         console._outputs.clear()  # pyright: ignore[reportPrivateUsage]
-        begin(other.words, other.env)
+        forks.begin(other.words, other.env)
         run_command()
 
 
