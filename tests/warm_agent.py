@@ -31,7 +31,7 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 """The number of the system call `clone`, by machine."""
 _CLONE_PARENT = 0x8000
 _ARGUMENTS, _VARIABLES_END = 45, 49
-"""Where the addresses of arguments and variables are in /proc/self/stat behind the name."""
+"""Indices of the addresses of arguments and variables in /proc/self/stat, behind the name."""
 
 
 def is_possible() -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.play.client_duties.live import ClientJudge
+from tests.agent_process import AgentProcess
 from tests.processes import BOUND, ENVIRONMENT, MARK, ROOT
 
 SCENARIO = ROOT / "fixtures" / "clients" / "odd.scenario.yaml"
@@ -107,7 +108,7 @@ def live_client(folder: Path) -> Generator[LiveClient]:
     """Yield a client with a server of its own, which is killed afterwards."""
     home = folder / "home"
     home.mkdir()
-    server = subprocess.Popen(
+    server = AgentProcess(
         [sys.executable, "-m", "reference_server", "app-server", "--scenario", str(SCENARIO)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

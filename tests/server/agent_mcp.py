@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from typing import Any
 from unittest.mock import patch
 
 from reference_server.cli import mcp
-from tests.processes import COMMANDS, Said, run
+from tests.agent_process import AgentProcess
+from tests.processes import BOUND, COMMANDS, Said
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,17 @@ class Home:
     def mcp(self, *words: str, **environment: str) -> Said:
         """Run `agent mcp WORDS` with an empty environment but for HOME, and return its output."""
         env = {"HOME": str(self.folder), **environment}
-        return run(self.command(*words), cwd=self.folder, env=env)
+        pipe = subprocess.PIPE
+        with AgentProcess(
+            self.command(*words),
+            cwd=self.folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+        ) as process:
+            out, err = process.communicate(timeout=BOUND)
+        return Said(process.returncode, out.decode(), err.decode())
 
     def call(self, *words: str) -> Said:
         """Run `agent mcp WORDS` in this process, which is faster, and return its output."""

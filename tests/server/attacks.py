@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +24,7 @@ from model_side import ModelSide, Refused, Reply, over_a_socket
 from session_peer import Peer
 
 import reference_server
+from tests.agent_process import open_agent
 
 ROOT = Path(reference_server.__file__).parents[1]
 KEY = "key-of-the-provider-0123456789"
@@ -148,16 +149,18 @@ async def attack(
     config: str = CONFIG,
     before: Sequence[str] = (),
     around: Sequence[str] = (),
+    start: Callable[..., Awaitable[Process]] = open_agent,
     **variables: str,
 ) -> AsyncGenerator[Attack]:
     """Start a server at a place; the words `before` precede its command line.
 
-    The words `around` come first, and run as this user even if the server runs as another.
+    The words `around` come first, and run as this user even if the server runs as another. A test
+    about imports gives `anyio.open_process` as `start`.
     """
     side = ModelSide([])
     (place.agent / "config.toml").write_text(config)
     async with over_a_socket(side) as address, anyio.create_task_group() as tasks:
-        process = await anyio.open_process(
+        process = await start(
             [
                 *around,
                 *place.become,

@@ -5,6 +5,7 @@ The servers are those of `fixtures/oauth`.
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ import httpx
 from anyio.abc import Process
 
 from fixtures.oauth.pair import Pair
+from tests.agent_process import open_agent
 
 BOUND = 30.0
 
@@ -59,8 +61,19 @@ async def agent(home: Home, *words: str) -> Ended:
     """Run `agent WORDS` to its end and return its output."""
     command = [sys.executable, "-m", "reference_server", *words]
     with anyio.fail_after(BOUND):
-        done = await anyio.run_process(command, check=False, env=home.variables)
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+        async with await open_agent(
+            command, env=home.variables, stdin=subprocess.DEVNULL
+        ) as process:
+            return await _end_of(process)
+
+
+async def _end_of(process: Process, out: str = "") -> Ended:
+    """Return the end of a process that has already said `out`."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    out += "".join([part.decode() async for part in process.stdout])
+    err = "".join([part.decode() async for part in process.stderr])
+    return Ended(await process.wait(), out, err)
 
 
 @dataclass
@@ -72,12 +85,8 @@ class Login:
     out: str
 
     async def ended(self) -> Ended:
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
         with anyio.fail_after(BOUND):
-            out = self.out + "".join([part.decode() async for part in self.process.stdout])
-            err = "".join([part.decode() async for part in self.process.stderr])
-            return Ended(await self.process.wait(), out, err)
+            return await _end_of(self.process, self.out)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -93,7 +102,7 @@ class Login:
 async def logging_in(home: Home, *words: str, name: str = "docs") -> AsyncGenerator[Login]:
     """Start `agent mcp login`, and yield it when it has printed the address to visit."""
     command = [sys.executable, "-m", "reference_server", "mcp", "login", name, *words]
-    async with await anyio.open_process(command, env=home.variables) as process:
+    async with await open_agent(command, env=home.variables) as process:
         try:
             assert process.stdout is not None
             text = ""

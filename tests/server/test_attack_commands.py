@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import anyio
 import pytest
 from attacks import (
     CONFINING,
@@ -361,7 +362,7 @@ async def test_the_server_imports_nothing_from_where_it_was_started(place: Place
     names = ("httpx", "jsonschema_rs", "tomllib", "difflib", "socksio", "readline", "sniffio")
     for name in names:
         (place.base / f"{name}.py").write_text(f"open({str(place.outside / name)!r}, 'w')\n")
-    async with attack(place) as one:
+    async with attack(place, start=anyio.open_process) as one:
         thread = await one.thread(CONFINING["readOnly"], "never")
         schema = {"outputSchema": {"type": "string"}}
         await one.turn(thread, says('"x"'), **schema)

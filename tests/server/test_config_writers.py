@@ -22,6 +22,7 @@ from reference_server.config import editing
 from reference_server.config.editing import Unwritable, change_config
 from reference_server.config.load import ConfigError, read_config
 from reference_server.config.text import CONFIG_LIMIT
+from tests.agent_process import AgentProcess
 from tests.processes import Said
 
 WRITER = """
@@ -60,7 +61,7 @@ def home(tmp_path: Path) -> Home:
 def test_of_servers_that_are_added_at_once_none_is_lost(home: Home, count: int) -> None:
     home.write("# mine\n[mcp_servers.old]\ncommand = 'x' # kept\n")
     started = [
-        subprocess.Popen(
+        AgentProcess(
             home.command("add", f"s{number}", "--env", f"N={number}", "--", "serve", str(number)),
             env={"HOME": str(home.folder)},
             stdout=subprocess.PIPE,
@@ -206,7 +207,7 @@ def test_who_waits_for_a_writer_can_stop_waiting(home: Home) -> None:
     home.write("a = 1\n")
     with writer_held(home.config, "edit"):
         words, env = home.command("add", "x", "--", "c"), {"HOME": str(home.folder)}
-        with subprocess.Popen(words, env=env, stderr=subprocess.PIPE) as waiting:
+        with AgentProcess(words, env=env, stderr=subprocess.PIPE) as waiting:
             deadline = time.monotonic() + 60
             while not has_open(waiting.pid, home.config.parent / "config.lock"):
                 assert time.monotonic() < deadline, "it never opened the lock"

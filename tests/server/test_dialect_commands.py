@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.agent_process import run_agent
+
 AGENT = Path(sys.executable).parent / "agent"
 SECONDS = 30
 
@@ -19,7 +21,7 @@ def run(
     """Run a command to its end; `messages` are its input, a line each."""
     environment = {"HOME": str(home), "PATH": os.environ["PATH"], **variables}
     lines = "".join(f"{json.dumps(message)}\n" for message in messages or [])
-    return subprocess.run(
+    return run_agent(
         words, env=environment, input=lines, capture_output=True, text=True, timeout=SECONDS
     )
 

@@ -23,6 +23,7 @@ from websockets.sync.client import connect
 
 import reference_server
 from reference_server.sandbox.places import OWN_SOCKET, TOKEN_FILE
+from tests.agent_process import AgentProcess
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -70,10 +71,10 @@ class Running:
 def spawn(tmp_path: Path) -> Iterator[Spawn]:
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*options: str, shell: str = 'exec "$@"', **environment: str) -> Running:
+    def start(*options: str, shell: str = "", **environment: str) -> Running:
         command = [sys.executable, "-m", "reference_server", "app-server", *options]
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", shell, "sh", *command],
+        process = AgentProcess(
+            ["/bin/sh", "-c", shell, "sh", *command] if shell else command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -19,6 +19,7 @@ from session_peer import session
 
 import reference_server
 from reference_server.sandbox.environment import PASSED_VARIABLES
+from tests.agent_process import AgentProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -57,7 +58,7 @@ class Agent:
             **SECRETS,
         }
         with (home.parent / "stderr").open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = AgentProcess(
                 [sys.executable, "-m", "reference_server", "app-server", "--scenario", str(script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -11,6 +11,7 @@ import pytest
 from oauth_side import BOUND, Home, agent, consent, logging_in, only_credentials
 
 from fixtures.oauth.pair import Pair, pair
+from tests.agent_process import open_agent
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -116,7 +117,7 @@ async def test_a_browser_is_opened_where_somebody_sees_it(
         home.configure(servers.url)
         ours, theirs = pty.openpty()
         command = [sys.executable, "-m", "reference_server", "mcp", "login", "docs", *words]
-        process = await anyio.open_process(
+        process = await open_agent(
             command, stdin=theirs, stdout=theirs, stderr=theirs, env=home.variables
         )
         os.close(theirs)

@@ -12,6 +12,7 @@ from typing import IO
 import pytest
 
 import reference_server
+from tests.agent_process import AgentProcess
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -45,7 +46,7 @@ def started(tmp_path, request) -> Iterator[Server]:
     """A server whose model says what the test's parameter tells it."""
     scenario = tmp_path / "one.scenario.yaml"
     scenario.write_text(getattr(request, "param", HOLDING))
-    process = subprocess.Popen(
+    process = AgentProcess(
         [sys.executable, "-m", "reference_server", "app-server", "--scenario", str(scenario)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.agent_process import run_agent
 from tests.processes import BOUND, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
@@ -36,7 +36,7 @@ def started(folder: Path, *words: str, home: str = "") -> dict[str, Any]:
         {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "t", "version": "1"}}},
         {"method": "thread/start", "id": 2, "params": {}},
     ]
-    process = subprocess.run(
+    process = run_agent(
         [sys.executable, "-m", "reference_server", "app-server", *words],
         input="".join(json.dumps(one) + "\n" for one in requests),
         capture_output=True,

@@ -16,6 +16,7 @@ from staged import GREETING
 from websockets.sync.client import connect
 
 import reference_server
+from tests.agent_process import AgentProcess
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -37,7 +38,7 @@ def file(tmp_path: Path) -> str:
 
 @contextmanager
 def agent(folder: Path, *options: str) -> Generator["subprocess.Popen[bytes]"]:
-    process = subprocess.Popen(
+    process = AgentProcess(
         [sys.executable, "-m", "reference_server", "app-server", *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

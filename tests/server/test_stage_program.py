@@ -15,6 +15,8 @@ import pytest
 from staged import GREETING
 from test_stage_process import BOUND, REQUESTS, agent, ended, over_stdio
 
+from tests.agent_process import run_agent
+
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
 ODD_NAME = "co'd ex\"$(touch made)"
@@ -177,7 +179,7 @@ def test_a_stage_ends_with_its_input(folder: Path) -> None:
 
 def test_an_input_without_an_end_is_refused(folder: Path) -> None:
     words = ("--scenario", "greeting.scenario.yaml", "--program", "my-agent", "--end-with-input")
-    done = subprocess.run(
+    done = run_agent(
         [sys.executable, "-m", "reference_server", "app-server", *words],
         cwd=folder,
         stdin=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import reference_server
+from tests.agent_process import AgentProcess
 
 ROOT = Path(reference_server.__file__).parents[1]
 BOUND = 60
@@ -81,7 +82,7 @@ class Agent:
             **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
             **more,
         }
-        process = subprocess.Popen(
+        process = AgentProcess(
             [sys.executable, "-m", "reference_server", "exec", *words],
             env=self.environment(env),
             **settings,
