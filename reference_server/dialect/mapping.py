@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from harness.protocol.dialects.table import Dialect, MemberRow
 from harness.protocol.wire.base import WireModel, to_camel
+from harness.protocol.wire.turn import Turn
 from reference_server.dialect.ids import from_uuid, to_uuid
+from reference_server.dialect.memory import Memory
 from reference_server.dialect.placeholders import Fill, filler, has_value, split_words
 
 Mapper = Callable[[Any], Any]
@@ -123,6 +125,9 @@ class Compiler:
         for row in self._dialect.drops:
             if row.type == model.__name__:
                 yield _drop(row.name, only_null=row.only_null)
+        memory = self._facts.get("memory")
+        if model is Turn and isinstance(memory, Memory):
+            yield _drop_unstored(memory)
 
     def _additions(self, type_name: str, method: str) -> Iterator[Step]:
         plain: list[tuple[str, Fill]] = []
@@ -227,6 +232,18 @@ def _drop(name: str, *, only_null: bool) -> Step:
     def drop(members: dict[str, Any]) -> None:
         if not only_null or members.get(name) is None:
             members.pop(name, None)
+
+    return drop
+
+
+def _drop_unstored(memory: Memory) -> Step:
+    """Return a step that removes the items of a turn that the release does not store."""
+
+    def drop(turn: dict[str, Any]) -> None:
+        items = turn.get("items")
+        if isinstance(items, list) and items:
+            kept = [item for item in cast("list[Any]", items) if not memory.is_unstored(item)]
+            turn["items"] = kept
 
     return drop
 

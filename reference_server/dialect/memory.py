@@ -13,6 +13,7 @@ MAX_TURNS: Final = 1000
 """Turns that are remembered at once; the oldest are forgotten first."""
 MAX_QUESTIONS: Final = 1000
 MAX_BROADCASTS: Final = 1000
+MAX_UNSTORED_ITEMS: Final = 1000
 KINDS: Final = ("thread", "turn", "list", "question")
 """First words of the placeholders whose values are here."""
 _SETTINGS: Final = ("model", "approvalPolicy", "sandbox", "cwd", "modelProvider")
@@ -72,6 +73,7 @@ class Memory:
         self._broadcasts: deque[tuple[object, dict[str, Any]]] = deque(maxlen=MAX_BROADCASTS)
         self.broadcast_count = 0
         """Notifications that were broadcast so far."""
+        self._unstored_items: dict[Any, None] = {}
 
     def value(self, name: str, around: dict[str, Any], message: dict[str, Any]) -> Any:
         """Return a fact about an object, or about what the message around it names; else None."""
@@ -130,6 +132,16 @@ class Memory:
     def note_interrupt(self, body: dict[str, Any]) -> None:
         """Remember a turn whose interrupt was granted."""
         self._turn(body)["interrupted"] = True
+
+    def note_unstored(self, item_id: Any) -> None:
+        """Remember an item that the release does not store."""
+        self._unstored_items[item_id] = None
+        while len(self._unstored_items) > MAX_UNSTORED_ITEMS:
+            del self._unstored_items[next(iter(self._unstored_items))]
+
+    def is_unstored(self, item: Any) -> bool:
+        """Return whether the release does not store an item."""
+        return isinstance(item, dict) and cast("Any", item).get("id") in self._unstored_items
 
     def note_question(self, identifier: Any, method: str, params: dict[str, Any]) -> None:
         """Remember a request of the server."""

@@ -163,6 +163,8 @@ class Sequencer:
             if row.within_ms and not self._is_within(written.body.get("itemId"), row.within_ms):
                 continue
             if conditions.hold_for(written):
+                if not row.stored:
+                    self._memory.note_unstored(_object(written.body.get("item")).get("id"))
                 return True
         return False
 

@@ -73,7 +73,8 @@ class DropRow(NamedTuple):
 
     With `only_null` the member is left out only where it is null. A step is left out only if that
     member of its params is an `empty` text, if the next one is `before`, if its item started
-    `within_ms` before, and if all of `needs` and none of `unless` have a value.
+    `within_ms` before, and if all of `needs` and none of `unless` have a value. Unless it is `stored`,
+    its item is missing in later turns too.
     """
 
     type: str = ""
@@ -85,6 +86,7 @@ class DropRow(NamedTuple):
     within_ms: int = 0
     needs: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    stored: bool = True
 
 
 class MethodRow(NamedTuple):
@@ -297,6 +299,7 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row.get("within_ms", 0),
                 tuple(row.get("needs", ())),
                 tuple(row.get("unless", ())),
+                row.get("stored", True),
             )
             for row in _rows(table, "drop", version)
         ),

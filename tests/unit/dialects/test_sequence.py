@@ -151,6 +151,25 @@ async def test_a_refused_interrupt_cuts_nothing() -> None:
     assert methods(written) == ["answer", "item/completed"]
 
 
+@pytest.mark.parametrize("method", ["thread/read", "thread/resume", "thread/fork"])
+async def test_half_of_a_message_that_the_release_loses_is_not_in_stored_turns(method: str) -> None:
+    wire = Wire()
+    half = {"type": "agentMessage", "id": "item_1_2", "text": "ha"}
+    params = {"threadId": "thr_1", "turnId": "turn_1"}
+    error = {"message": "lost", "agentErrorInfo": None, "additionalDetails": None}
+    await wire.written(
+        note("item/completed", **params, item=half),
+        note("error", **params, error=error, willRetry=True),
+    )
+    await wire.received({"id": 1, "method": method, "params": {"threadId": THREAD}})
+    whole = {"type": "agentMessage", "id": "item_1_3", "text": "half"}
+    turn = {"id": "turn_1", "status": "completed", "error": None, "items": [half, whole]}
+    answer = {"id": 1, "result": {"thread": {"id": "thr_1", "turns": [turn]}}}
+    written = await wire.written(answer)
+    turns = next(one for one in written if "result" in one)["result"]["thread"]["turns"]
+    assert [item["text"] for item in turns[0]["items"]] == ["half"]
+
+
 async def test_notification_for_everyone_reaches_the_other_connections() -> None:
     row = NotificationRow("notice", {}, after="thread/archived", everyone=True)
     wire = Wire(notifications=(row,), holds=())
