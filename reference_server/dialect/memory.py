@@ -7,6 +7,7 @@ threads of a list. All connections of a server share them; a restart empties the
 
 import time
 from collections import defaultdict, deque
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 MAX_TURNS: Final = 1000
@@ -114,13 +115,15 @@ class Memory:
         self._threads[thread_id].update(self._threads.get(source, _UNKNOWN))
         self._threads[thread_id]["forkedFromId"] = source
 
-    def note_request(self, method: str, params: dict[str, Any]) -> None:
-        """Remember what a request of the client changes."""
+    def note_request(self, method: str, params: dict[str, Any]) -> Callable[[], None] | None:
+        """Remember what a request of the client changes; return how to undo it if it is refused."""
         thread_id = params.get("threadId")
-        if method == "thread/compact/start" and isinstance(thread_id, str):
-            self._threads[thread_id]["compacting"] = True
-        elif method == "turn/start" and isinstance(thread_id, str):
-            known = self._threads[thread_id]
+        if method not in ("thread/compact/start", "turn/start") or not isinstance(thread_id, str):
+            return None
+        known, before = self._threads[thread_id], dict(self._threads[thread_id])
+        if method == "thread/compact/start":
+            known["compacting"] = True
+        else:
             known.update((name, params[name]) for name in _OVERRIDES if params.get(name))
             policy = params.get("sandboxPolicy")
             if isinstance(policy, dict):
@@ -128,6 +131,14 @@ class Memory:
                 sandbox = {**_POLICIES.get(str(members.get("type")), {}), **members}
                 sandbox.pop("access", None)
                 known["sandbox"] = sandbox
+        changed = [name for name in known if known[name] is not before.get(name)]
+
+        def undo() -> None:
+            for name in changed:
+                known.pop(name, None)
+                known.update({name: before[name]} if name in before else {})
+
+        return undo
 
     def note_interrupt(self, body: dict[str, Any]) -> None:
         """Remember a turn whose interrupt was granted."""

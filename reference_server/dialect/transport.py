@@ -143,7 +143,9 @@ class DialectTransport:
             message["method"] = HIDDEN_METHOD + method
             return method
         if isinstance(params, dict):
-            self.memory.note_request(method, cast("Message", params))
+            self._requests[request_id]["undo"] = self.memory.note_request(
+                method, cast("Message", params)
+            )
         join = self._join_of(method, params)
         if join is not None:
             self._requests[request_id]["join"] = join
@@ -261,6 +263,9 @@ class DialectTransport:
             ):
                 yield from self._answer_by_row(message["id"], row, request)
                 return
+            undo = None if request is None else request.get("undo")
+            if undo is not None:
+                undo()
             code = error["code"]
             error["code"] = self._dialect.error_codes.get(code, code)
             error["message"] = with_uuids(error["message"])

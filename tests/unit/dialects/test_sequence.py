@@ -170,6 +170,30 @@ async def test_half_of_a_message_that_the_release_loses_is_not_in_stored_turns(m
     assert [item["text"] for item in turns[0]["items"]] == ["half"]
 
 
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("thread/compact/start", {}),
+        ("turn/start", {"input": [], "model": "other", "approvalPolicy": "never"}),
+        ("turn/start", {"input": [], "sandboxPolicy": {"type": "workspaceWrite"}}),
+    ],
+)
+async def test_a_refused_request_changes_no_fact_of_its_thread(
+    method: str, params: dict[str, Any]
+) -> None:
+    facts = ("compacting", "model", "approvalPolicy", "sandbox")
+    wire = Wire()
+
+    def known() -> list[Any]:
+        return [wire.edge.memory.value(f"thread.{fact}", {"id": THREAD}, {}) for fact in facts]
+
+    before = known()
+    await wire.received({"id": 1, "method": method, "params": {"threadId": THREAD, **params}})
+    assert known() != before
+    await wire.written({"id": 1, "error": {"code": -32600, "message": "not loaded"}})
+    assert known() == before
+
+
 async def test_notification_for_everyone_reaches_the_other_connections() -> None:
     row = NotificationRow("notice", {}, after="thread/archived", everyone=True)
     wire = Wire(notifications=(row,), holds=())
