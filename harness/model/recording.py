@@ -23,8 +23,6 @@ from harness.trace.frame import parse
 from harness.trace.marks import ModelCall
 from harness.trace.record.file import RecordingFile
 
-# The variables that give a server the model's address, as in a run of the harness.
-MODEL_VARIABLES: Final = ("PROVIDER_BASE_URL", "OPENAI_BASE_URL")
 # Headers of one connection, not of the message.
 _HOP_HEADERS = {
     "accept-encoding",

@@ -14,7 +14,7 @@ from command_line import call
 from harness.trace.frame import Direction
 from harness.trace.marks import ClientLeft, RecorderNote
 from harness.trace.store import load
-from tests.processes import BOUND, COMMANDS
+from tests.processes import BOUND, COMMANDS, run_warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -218,11 +218,10 @@ def test_a_folder_gets_a_file_for_each_recording(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
-    clean = {"PROVIDER_BASE_URL": "", "OPENAI_BASE_URL": ""}
-    process = started(tmp_path / "s.jsonl", *words, env=clean)
-    _, said = process.communicate(b"", BOUND)
-    assert process.returncode == 2
-    [line] = said.decode().splitlines()
+    clean = {**os.environ, "PROVIDER_BASE_URL": "", "OPENAI_BASE_URL": ""}
+    said = run_warm("harness", "record", "-o", "s.jsonl", *words, cwd=tmp_path, env=clean)
+    assert said.status == 2
+    [line] = said.err.splitlines()
     assert told in line
 
 

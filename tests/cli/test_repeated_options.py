@@ -55,7 +55,18 @@ def test_scenarios_of_each_tag_that_is_named_are_played(tmp_path: Path) -> None:
 def test_each_fault_that_is_named_is_tried(tmp_path: Path) -> None:
     faults = ["turn-ends-twice", "turn-never-ends"]
     asked = [word for name in faults for word in ("--fault", name)]
-    call("harness", "mutate", "--target", "reference", *asked, "--json", "m.json", cwd=tmp_path)
+    call(
+        "harness",
+        "mutate",
+        "--target",
+        "reference",
+        *asked,
+        "-n",
+        "1",
+        "--json",
+        "m.json",
+        cwd=tmp_path,
+    )
     told = json.loads((tmp_path / "m.json").read_text("utf-8"))
     assert sorted(one["fault"] for one in told["faults"]) == faults
 

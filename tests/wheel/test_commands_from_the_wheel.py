@@ -45,7 +45,11 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness run", 2, "give --server-cmd 'program arguments'"),
         ("harness fuzz", 2, "give --server-cmd 'program arguments'"),
         ("harness fuzz --target reference --conversations 1", 0, "fuzz inputs: seed 1, 1 "),
-        (f"{MUTATE} --sample 2", 0, r"2 KILLED, 0 SURVIVED, .* of 2 faults(?s:.)*score: 100.0%"),
+        (
+            f"{MUTATE} --sample 2 -n 1",
+            0,
+            r"2 KILLED, 0 SURVIVED, .* of 2 faults(?s:.)*score: 100.0%",
+        ),
         (f"{MUTATE} --fault no-such", 2, "--fault: unknown fault 'no-such'; none of the"),
         (f"{MUTATE} --json .", 2, "--json .: it is a folder; name a file"),
         ("harness mutate", 2, "give --server-cmd 'program arguments'"),
@@ -82,12 +86,12 @@ def test_a_command_answers_from_an_empty_folder(
 def test_a_run_is_recorded_and_its_status_told_after_a_run_of_one_rule(
     fresh: Fresh, empty: Path
 ) -> None:
-    line = "harness run --target reference --rule interrupt.reply-empty"
+    line = "harness run --target reference --rule turn.started-first"
     told = _said(fresh, empty, f"{line} --json .harness/reports/reference.json")
     assert told.status == 0, told.out
     said = _said(fresh, empty, "harness status --full --output told/status.md")
     assert said.status == 0
-    assert "| interrupt.reply-empty | MUST |" in said.out
+    assert "| turn.started-first | MUST |" in said.out
     assert (empty / "told/status.md").is_file()
     trace = next((empty / ".harness/traces/reference/turns").glob("*.jsonl"))
     for command in ("check", "check --side both", "show"):

@@ -123,9 +123,7 @@ def _steady(said: Said) -> Said:
     ("words", "passed"),
     [
         ([], 5),
-        (["-W", "error"], 5),
-        (["--strict-config", "--strict-markers"], 5),
-        (["-p", "no:cacheprovider"], 5),
+        (["-W", "error", "--strict-config", "--strict-markers", "-p", "no:cacheprovider"], 5),
         (["--target", "theirs"], 5),
         (["--target=theirs", "--race=all", "tests"], 5),
         (["--collect-only", "tests"], None),
@@ -163,7 +161,7 @@ def test_a_user_without_options_of_these_names_has_none_of_ours(
 def test_beside_options_of_the_same_names_the_harness_is_reached_by_its_own(
     fresh: Fresh, project: Path
 ) -> None:
-    words = ["--harness-server-cmd", "agent app-server", "--harness-rule", "interrupt.reply-empty"]
+    words = ["--harness-server-cmd", "agent app-server", "--harness-rule", "turn.started-first"]
     said = fresh.call("pytest", "-q", "--target", "theirs", *words, "bundled", cwd=project)
     assert said.status == 0, said.out
     assert "rules: 1 (1 PASS)" in said.out

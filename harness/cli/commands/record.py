@@ -13,7 +13,6 @@ import anyio
 from harness.cli.commands.proxy import ProxyOptions, find_server, run_proxy
 from harness.client.target.profile import fill, load_profile
 from harness.errors import UsageError
-from harness.model.recording import MODEL_VARIABLES, model_proxy
 from harness.trace.foreign import TARGET
 from harness.trace.marks import Place, ProgramEnded, ProgramErrors, ProgramStarted, RecorderNote
 from harness.trace.record.file import RecordingFile, next_numbered_path
@@ -30,6 +29,8 @@ SURFACES: Final = (SESSION, EXEC)
 MAX_STDERR_BYTES: Final = 64 * 1024
 # A recorder never holds messages back, so silence does not matter.
 NEVER_QUIET: Final = float("inf")
+# The variables that give a server the model's address, as in a run of the harness.
+MODEL_VARIABLES: Final = ("PROVIDER_BASE_URL", "OPENAI_BASE_URL")
 Say = Callable[[str], None]
 
 
@@ -112,6 +113,8 @@ async def with_model(
     if not recording.model_url:
         yield list(command), None
         return
+    from harness.model.recording import model_proxy  # Imports httpx: slow.
+
     async with model_proxy(recording.model_url, file) as address:
         model_variables = dict.fromkeys(MODEL_VARIABLES, address)
         words = [str(fill(word, {"model_url": address})) for word in command]
