@@ -113,7 +113,43 @@ def fork_command(
     programs: Path,
 ) -> int:
     """Run `harness …` or pytest in a fork, with these standard streams; return its exit status."""
-    return _warm(programs).run(words, cwd=cwd, env=env, streams=streams)
+    return start_fork(words, cwd=cwd, env=env, streams=streams, programs=programs).wait()
+
+
+def start_fork(
+    words: list[str],
+    *,
+    cwd: Path,
+    env: dict[str, str],
+    streams: tuple[int, int, int],
+    programs: Path = COMMANDS,
+) -> Fork:
+    """Start `harness …` or pytest in a fork; wait for it before another one is started."""
+    return _warm(programs).start(words, cwd=cwd, env=env, streams=streams)
+
+
+class Fork:
+    """A running command in a fork."""
+
+    def __init__(self, pid: int, words: list[str], warm: _Warm) -> None:
+        self.pid = pid
+        self._words = words
+        self._warm = warm
+
+    def wait(self, bound: float = BOUND) -> int:
+        """Return its exit status. Raises `TimeoutExpired` if it runs for more than `bound` s."""
+        try:
+            status, left = self._warm.read_status(bound)
+        except TimeoutError:
+            self.kill()
+            _warm.cache_clear()
+            raise subprocess.TimeoutExpired(self._words, bound) from None
+        assert left == 0, f"{left} worker(s) left behind by {self._words}"
+        return status
+
+    def kill(self) -> None:
+        """Kill it; its end must be waited for."""
+        os.kill(self.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -168,22 +204,19 @@ class _Warm:
         self._answers = self._socket.makefile("r")
         atexit.register(self.close)
 
-    def run(
+    def start(
         self, words: list[str], *, cwd: Path, env: dict[str, str], streams: tuple[int, int, int]
-    ) -> int:
-        """Run a command with these descriptors as its standard streams; return its exit status."""
+    ) -> Fork:
+        """Start a command with these descriptors as its standard streams."""
         self._socket.settimeout(None)
         forks.send(self._socket, {"words": words, "cwd": str(cwd), "env": env}, streams)
-        pid = int(self._answers.readline())
-        self._socket.settimeout(BOUND)
-        try:
-            status, left = map(int, self._answers.readline().split())
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            _warm.cache_clear()
-            raise subprocess.TimeoutExpired(words, BOUND) from None
-        assert left == 0, f"{left} worker(s) left behind by {words}"
-        return status
+        return Fork(int(self._answers.readline()), words, self)
+
+    def read_status(self, bound: float) -> tuple[int, int]:
+        """Return the exit status of the command and the number of workers that it has left."""
+        self._socket.settimeout(bound)
+        status, left = map(int, self._answers.readline().split())
+        return status, left
 
     def close(self) -> None:
         """Close the connection, which ends the process, and wait for it."""

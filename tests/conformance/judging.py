@@ -26,7 +26,7 @@ from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from harness.trace.surfaces import SESSION
 from tests.conformance.peak import VARIABLE
-from tests.processes import MARK, run_warm
+from tests.processes import COMMANDS, MARK, Fork, run_warm, start_fork
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "fixtures" / "servers"
@@ -153,7 +153,7 @@ class Ran:
 class Running:
     """A running pytest process, killed after `bound` seconds."""
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: Path, bound: float) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Fork, folder: Path, bound: float) -> None:
         self.pid = process.pid
         self._process = process
         self._folder = folder
@@ -163,14 +163,13 @@ class Running:
     def end(self) -> Ran:
         """Wait for the process to end and return the run."""
         try:
-            _, status = os.waitpid(self.pid, 0)
+            status = self._process.wait()
         finally:
             self._killer.cancel()
-        self._process.returncode = os.waitstatus_to_exitcode(status)
         text = (self._folder / "out.txt").read_text("utf-8", "replace")
         peak = self._folder / "peak.txt"
         memory = float(peak.read_text("ascii")) if peak.exists() else 0.0
-        return Ran(self._process.returncode, text, _report(self._folder), memory)
+        return Ran(status, text, _report(self._folder), memory)
 
 
 def start_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Running:
@@ -187,6 +186,15 @@ def start_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> R
 def _interruptible() -> None:
     """Restore the default of SIGINT, which a shell ignores in background jobs."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def fork_pytest(*args: str, folder: Path, mark: str, bound: float = 150.0) -> Running:
+    """Start pytest as `start_pytest` does, but in a fork; its workers are not its children."""
+    words = [str(COMMANDS / "pytest"), *_words(args, folder)]
+    with open(os.devnull, "rb") as source, (folder / "out.txt").open("wb") as sink:
+        streams = (source.fileno(), sink.fileno(), sink.fileno())
+        process = start_fork(words, cwd=folder, env=_env(folder, mark), streams=streams)
+    return Running(process, folder, bound)
 
 
 def run_pytest(*args: str, folder: Path, mark: str) -> Ran:

@@ -228,7 +228,7 @@ class TestOneFeature:
 
 
 SOME = ("interrupts", "language", "threads", "turns")
-RUNS = [("wrong_ids", SOME), ("wrong_ids", ()), ("hangs_after_model", ())]
+RUNS = [("wrong_ids", SOME), ("hangs_after_model", ())]
 
 
 @pytest.mark.parametrize(("server", "played"), one_in(len(RUNS), RUNS, pytest.mark.runs))

@@ -10,12 +10,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from .judging import ROOT, SERVERS, Running, bundled, command, start_pytest
+from tests.processes import Said, run_warm
+
+from .judging import SERVERS, Running, command, fork_pytest, start_pytest
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -57,7 +60,13 @@ BOTH = pytest.mark.parametrize(
 WORKERS = pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.runs)])
 
 
-def interrupted(place: Path, mark: str, *options: str, hook: str = NOTHING) -> Running:
+def interrupted(
+    place: Path,
+    mark: str,
+    *options: str,
+    hook: str = NOTHING,
+    start: Callable[..., Running] = fork_pytest,
+) -> Running:
     """A run of three scenarios whose server hangs in the second, or at once; it hangs now."""
     folder = place / "mine"
     folder.mkdir()
@@ -68,7 +77,7 @@ def interrupted(place: Path, mark: str, *options: str, hook: str = NOTHING) -> R
     script.write_text(HANGER.format(text="say b", hook=hook), encoding="utf-8")
     os.mkfifo(fifo)
     line = ["--server-cmd", command(script), "mine", "--timeout-scale", "2", *options]
-    running = start_pytest(*line, folder=place, mark=mark)
+    running = start(*line, folder=place, mark=mark)
     fifo.open().close()
     return running
 
@@ -101,7 +110,8 @@ def test_an_interrupted_run_reports_what_it_judged(
 
 @WORKERS
 def test_ctrl_c_of_a_terminal_reaches_all_and_is_one(workers: str, place: Path, mark: str) -> None:
-    running = interrupted(place, mark, workers)
+    # Started: the workers are its children.
+    running = interrupted(place, mark, workers, start=start_pytest)
     family = [running.pid, *_children(running.pid)]
     for pid in family:
         os.kill(pid, signal.SIGINT)
@@ -159,7 +169,7 @@ def test_second_signal_ends_at_once_and_leaves_no_process(
 ) -> None:
     (place / "twice.py").write_text(TWICE)
     os.mkfifo(place / "closing")
-    running = interrupted(place, mark, workers, "-p", "twice")
+    running = interrupted(place, mark, workers, "-p", "twice", start=start_pytest)
     os.kill(running.pid, signal.SIGINT)
     (place / "closing").open().close()  # Until the server is being ended, which takes for ever.
     with subprocess.Popen([sys.executable, "-c", AGAIN.format(pid=running.pid)]):
@@ -182,26 +192,23 @@ def _children(pid: int) -> list[int]:
 class TestStandardOutput:
     def test_json_to_standard_output_is_alone_there(self) -> None:
         ran = _harness("--json", "-")
-        report = json.loads(ran.stdout)
+        report = json.loads(ran.out)
         assert report["red"] is False
         assert report["interrupted"] == ""
-        assert b"verdict: GREEN" in ran.stderr
-        assert ran.returncode == 0
+        assert "verdict: GREEN" in ran.err
+        assert ran.status == 0
 
     def test_junit_to_standard_output_is_alone_there(self) -> None:
         ran = _harness("--junit", "-")
-        assert ElementTree.fromstring(ran.stdout).tag == "testsuites"
-        assert b"verdict: GREEN" in ran.stderr
+        assert ElementTree.fromstring(ran.out).tag == "testsuites"
+        assert "verdict: GREEN" in ran.err
 
     def test_both_to_standard_output_are_refused(self) -> None:
         ran = _harness("--json", "-", "--junit", "-")
-        assert ran.returncode == 2
-        assert b"one of them only" in ran.stderr
+        assert ran.status == 2
+        assert "one of them only" in ran.err
 
 
-def _harness(*options: str) -> subprocess.CompletedProcess[bytes]:
-    harness = Path(sys.executable).with_name("harness")
-    line = [str(harness), "run", "--server-cmd", command("minimal"), *options]
-    path = str(bundled("turns/plain-turn")[0].path)
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run([*line, path], capture_output=True, check=False, env=env, timeout=100)
+def _harness(*options: str) -> Said:
+    words = ["run", "--server-cmd", command("minimal"), *options, "turns/plain-turn"]
+    return run_warm("harness", *words, cwd=Path.cwd())

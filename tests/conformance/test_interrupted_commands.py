@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.processes import COMMANDS, start_fork
 
 from .judging import SERVERS
 
@@ -51,20 +53,20 @@ def interrupted(
     os.mkfifo(fifo)
     server = shlex.join([sys.executable, str(script)])
     options = ["--server-cmd", server, "--timeout-scale", "2"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harness", *words, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    command = [str(COMMANDS / "harness"), *words, *options]
+    out, err = place / "out.txt", place / "err.txt"
+    with open(os.devnull, "rb") as source, out.open("wb") as output, err.open("wb") as errors:
+        streams = (source.fileno(), output.fileno(), errors.fileno())
+        process = start_fork(command, cwd=place, env=dict(os.environ), streams=streams)
+    killer = threading.Timer(60, process.kill)
+    killer.start()
     try:
         fifo.open().close()
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        os.kill(process.pid, number)
+        status = process.wait()
     finally:
-        process.kill()
-    return process.returncode, out, err
+        killer.cancel()
+    return status, out.read_text("utf-8"), err.read_text("utf-8")
 
 
 @BOTH

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .judging import SERVERS, Ran, bundled, command, run_pytest, start_pytest
+from .judging import SERVERS, Ran, bundled, command, fork_pytest, run_pytest, start_pytest
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
@@ -122,7 +122,8 @@ def test_interrupted_run_leaves_nothing_behind(workers: str, place: Path, mark: 
     files = [f"{name}.scenario.yaml" for name in names]
     options = ["--server-cmd", command(script), *files, workers]
     options += ["--timeout-scale", "0.5"]
-    running = start_pytest(*options, folder=place, mark=mark)
+    start = start_pytest if workers == "-n2" else fork_pytest
+    running = start(*options, folder=place, mark=mark)
     fifo.open().close()  # Until the server has been asked for a turn.
     os.kill(running.pid, signal.SIGINT)
     ran = running.end()
