@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +21,7 @@ from harness.judge.verdict import Verdict
 from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.loader import load
 from harness.trace.surfaces import EXEC, SESSION, scenario_of, surface_id
-from tests.processes import BOUND, COMMANDS
+from tests.processes import BOUND, COMMANDS, start_fork
 from tests.suite_play import PLAY_BOUND, suite_play
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.timeout(PLAY_BOUND)]
@@ -59,23 +58,23 @@ GIVEN = (
 EXEC_SAMPLE = ("exec/aborted", "exec/image", "exec/resumed", "files/update", "tools/mcp-call")
 
 
-def run(folder: Path, *scenarios: str) -> None:
-    """Play scenarios on the reference server, or agent, on lanes; all must be green."""
-    (folder / "tmp").mkdir(exist_ok=True)
+def play(folder: Path) -> None:
+    """Play the scenarios in `again` on the reference server and agent; all must be green."""
+    (folder / "tmp").mkdir()
+    path = f"{COMMANDS}{os.pathsep}{os.environ['PATH']}"
     # The folder must not look like one in the system's temporary folder: traces go elsewhere then.
-    places = {"TMPDIR": str(folder / "tmp"), "HOME": str(folder), "PATH": os.environ["PATH"]}
-    said = subprocess.run(
-        [COMMANDS / "harness", "run", "--target", "reference", *scenarios],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=8 * BOUND,
-        env={**places, "PATH": f"{COMMANDS}{os.pathsep}{places['PATH']}"},
-        cwd=folder,
-    )
-    assert said.returncode == 0, said.stdout[-6000:]
+    places = {"TMPDIR": str(folder / "tmp"), "HOME": str(folder), "PATH": path}
+    words = ["run", "--target", "reference", "--agent-cmd", "agent", "again"]
+    output = folder / "out.txt"
+    with open(os.devnull, "rb") as source, output.open("wb") as out:
+        streams = (source.fileno(), out.fileno(), out.fileno())
+        run = start_fork(
+            [str(COMMANDS / "harness"), *words], cwd=folder, env=places, streams=streams
+        )
+    assert run.wait(8 * BOUND) == 0, output.read_text("utf-8")[-6000:]
 
 
-def remade(folder: Path, *names: str, bare: bool = False) -> None:
+def remake(folder: Path, *names: str, bare: bool = False) -> None:
     """Make scenarios of the traces of `names`; `bare`: of what their messages say alone."""
     for name in names:
         played = suite_play().scenario(name)
@@ -87,21 +86,21 @@ def remade(folder: Path, *names: str, bare: bool = False) -> None:
             head, *rest = trace.read_text("utf-8").splitlines(keepends=True)
             row = json.loads(head)
             del row["trace"]["given"]
+            folder.mkdir(parents=True, exist_ok=True)
             trace = folder / "recording.jsonl"
             trace.write_text(f"{json.dumps(row)}\n{''.join(rest)}", "utf-8")
-        write_scenario(from_trace(trace), folder / "again" / f"{scenario_of(name)}.scenario.yaml")
+        write_scenario(from_trace(trace), folder / f"{scenario_of(name)}.scenario.yaml")
 
 
-def having_every_form(folder: Path) -> list[str]:
-    """Choose scenarios that together have each form that any has. Raises ScenarioError."""
-    forms = {str(path): set(forms_of(path)) for path in sorted(folder.rglob("*.scenario.yaml"))}
+def keep_every_form(folder: Path) -> None:
+    """Delete scenarios, as long as the others together have each form that any has."""
+    forms = {path: set(forms_of(path)) for path in sorted(folder.rglob("*.scenario.yaml"))}
     left = set[object]().union(*forms.values())
-    chosen: list[str] = []
     while left:
-        chosen.append(max(forms, key=lambda path: len(forms[path] & left)))
-        left -= forms[chosen[-1]]
-    assert chosen, "without a scenario, all bundled ones would be played"
-    return chosen
+        chosen = max(forms, key=lambda path: len(forms[path] & left))
+        left -= forms.pop(chosen)
+    for path in forms:
+        path.unlink()
 
 
 def forms_of(path: Path) -> Iterator[object]:
@@ -123,32 +122,20 @@ def members(data: Any, above: str = "") -> Iterator[str]:
             yield from members(value, f"{above}[]")
 
 
-def test_scenarios_made_of_messages_alone_are_green_where_they_came_from(tmp_path: Path) -> None:
-    remade(tmp_path, *SAMPLE, bare=True)
-    run(tmp_path, "again")
-
-
-def test_settings_that_no_message_shows_come_from_the_head_of_the_trace(tmp_path: Path) -> None:
-    remade(tmp_path, *GIVEN)
-    run(tmp_path, "again")
+def test_scenarios_made_of_samples_are_green_where_they_came_from(tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    remake(again / "messages-alone", *SAMPLE, bare=True)
+    remake(again / "with-the-head", *GIVEN)
+    remake(again / "events-alone", *(surface_id(name, EXEC) for name in EXEC_SAMPLE), bare=True)
+    play(tmp_path)
 
 
 @pytest.mark.runs
 def test_every_form_that_the_bundled_scenarios_have_comes_back_from_their_traces(
     tmp_path: Path,
 ) -> None:
-    remade(tmp_path, *bundled_ids_on(SESSION))
-    run(tmp_path, *having_every_form(tmp_path / "again"))
-
-
-def test_runs_of_a_program_come_back_from_their_events_alone(tmp_path: Path) -> None:
-    remade(tmp_path, *(surface_id(name, EXEC) for name in EXEC_SAMPLE), bare=True)
-    run(tmp_path, "--agent-cmd", "agent", "again")
-
-
-@pytest.mark.runs
-def test_every_form_that_runs_of_a_program_have_comes_back_from_their_events(
-    tmp_path: Path,
-) -> None:
-    remade(tmp_path, *bundled_ids_on(EXEC))
-    run(tmp_path, "--agent-cmd", "agent", *having_every_form(tmp_path / "again"))
+    for surface in (SESSION, EXEC):
+        folder = tmp_path / "again" / surface
+        remake(folder, *bundled_ids_on(surface))
+        keep_every_form(folder)
+    play(tmp_path)
