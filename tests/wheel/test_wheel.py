@@ -99,6 +99,16 @@ def test_the_installed_package_is_the_one_that_is_imported(fresh: Fresh, empty: 
     assert all(Path(one).is_relative_to(fresh.programs.parent) for one in said.out.split())
 
 
+def test_forks_import_the_installed_package_too(fresh: Fresh, empty: Path) -> None:
+    (empty / "test_place.py").write_text(
+        "import sys\n\nimport harness\n\n\ndef test_place():\n"
+        f"    assert harness.__file__.startswith({str(fresh.programs.parent)!r})\n"
+        f"    assert {str(ROOT)!r} not in sys.path\n"
+    )
+    said = fresh.fork("pytest", "-q", cwd=empty)
+    assert said.status == 0, said.out
+
+
 def test_the_python_sdk_is_built_from_what_the_wheel_writes(fresh: Fresh, empty: Path) -> None:
     said = fresh.call("harness", "example", "python-sdk", "-o", "agent-sdk", cwd=empty)
     assert said.status == 0, said.out
