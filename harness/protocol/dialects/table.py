@@ -73,8 +73,8 @@ class DropRow(NamedTuple):
 
     With `only_null` the member is left out only where it is null. A step is left out only if that
     member of its params is an `empty` text, if the next one is `before`, if its item started
-    `within_ms` before, and if all of `needs` and none of `unless` have a value. Unless it is `stored`,
-    its item is missing in later turns too.
+    `within_ms` before, and if all of `needs` and none of `unless` have a value. Unless it is
+    `stored`, its item is missing in later turns too.
     """
 
     type: str = ""
