@@ -30,7 +30,7 @@ def end(*words):
 def peak_of(code: str, *arguments: str) -> tuple[list[str], int]:
     """Run code that calls `begin()`, then `end(*words)`; return the words and the MiB of growth."""
     command = [sys.executable, "-c", _MEASURING + code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     *words, peak = done.stdout.split()
     return words, int(peak)
