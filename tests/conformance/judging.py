@@ -10,11 +10,14 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from harness.client.target.host import Lack, lacks_of
+from harness.client.target.profile import load_profile
 from harness.play.config import Config, configure
 from harness.play.worker_session import WorkerSession
 from harness.report.results.merge import merge
@@ -85,6 +88,12 @@ def alone(loaded: Loaded) -> Loaded:
     return Loaded(loaded.id, loaded.path, fresh, loaded.document)
 
 
+@cache
+def lacks_here(target: str) -> tuple[Lack, ...]:
+    """Return what this machine cannot do of a profile's capabilities; it stays the same."""
+    return lacks_of(load_profile(target))
+
+
 def judged(
     server_cmd: str,
     scenarios: Iterable[Loaded],
@@ -99,6 +108,7 @@ def judged(
         target=target,
         server_cmd=server_cmd,
         scale=scale,
+        lacks=lacks_here(target),
         baseline=baseline,
         keep_going=keep_going,
     )

@@ -11,6 +11,7 @@ import atexit
 import contextvars
 import faulthandler
 import gc
+import importlib
 import io
 import logging
 import os
@@ -22,20 +23,20 @@ import traceback
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn
 
-from reference_server.cli import app_server
 from reference_server.sandbox.launcher import SHARED
 from tests.conformance.bugs.serving import main
+from tests.warm_agent import modules
 
-assert app_server, "it is imported so that no fork has to"
 FIRST_UNUSED_DESCRIPTOR = 3
 
 
 @contextmanager
 def forked(program: str) -> Generator[None]:
     """Make `subprocess.Popen` fork instead of starting `python PROGRAM NAME …` in the block."""
+    _import_server()
     start = subprocess.Popen.__init__
 
     def fork(self: subprocess.Popen[Any], args: Any, *rest: Any, **options: Any) -> None:
@@ -49,6 +50,13 @@ def forked(program: str) -> Generator[None]:
         yield
     finally:
         subprocess.Popen.__init__ = start
+
+
+@cache
+def _import_server() -> None:
+    """Import all modules of the server, so that no fork has to."""
+    for name in modules():
+        importlib.import_module(name)
 
 
 def _become(words: Sequence[str], env: Mapping[str, str]) -> NoReturn:

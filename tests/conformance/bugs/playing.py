@@ -15,6 +15,7 @@ from harness.scenario.bundled import bundled_scenario
 from harness.scenario.loader import Loaded
 from tests.conformance.bugs.forking import forked
 from tests.conformance.bugs.registry import Bug
+from tests.conformance.judging import lacks_here
 
 SERVE = Path(__file__).with_name("serve.py")
 KEEPER = Path(__file__).with_name("keeper.toml")
@@ -44,7 +45,13 @@ def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     # A server takes a second or more to import its MCP client.
     calls_mcp = any("mcp-tools" in one.scenario.needs for one in wanted)
     scale = 1.2 if calls_mcp else 0.4
-    config = configure(target=target, server_cmd=command, scale=scale, keep_going=True)
+    config = configure(
+        target=target,
+        server_cmd=command,
+        scale=scale,
+        lacks=lacks_here(target),
+        keep_going=True,
+    )
     bounds = config.profile.bounds.model_copy(update={"start": START_SECONDS / scale})
     profile = config.profile.model_copy(update={"bounds": bounds})
     session = WorkerSession(replace(config, profile=profile))
