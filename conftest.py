@@ -43,6 +43,14 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Import the test modules once for all workers."""
+    from tests.imported_tests import fork_workers
+
+    fork_workers(config)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without looking for garbage: of what is made, nearly everything stays.

@@ -28,7 +28,6 @@ from tests.processes import COMMANDS, ENVIRONMENT, ROOT
 KEPT = ROOT / ".harness" / "suite"
 BEGUN = KEPT / "begun"
 FAILED = KEPT / "failed"
-TEST_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
 DEMO_REPORT = ROOT / ".harness" / "reports" / "reference.json"
 CODE = ("harness", "reference_server", "scenarios", "sdk/python/agent_sdk", "fixtures/sdk_drivers")
 PLAY_BOUND = 600
@@ -65,22 +64,27 @@ def suite_play() -> SuitePlay:
         if not is_usable(folder):
             # Only one test tries: a play takes too long.
             assert not has_failed(), "the suite could not be played, as an earlier test says"
-            FAILED.write_text(TEST_RUN)
+            FAILED.write_text(run_id())
             _play(folder)
             FAILED.unlink()
     return SuitePlay(folder)
 
 
+def run_id() -> str:
+    """Return the id of this test run, the same in all of its workers."""
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+
+
 def has_failed() -> bool:
     """Return whether this test run has tried to play the suite and failed."""
-    return FAILED.exists() and FAILED.read_text() == TEST_RUN
+    return FAILED.exists() and FAILED.read_text() == run_id()
 
 
 def is_usable(folder: Path) -> bool:
     """Return whether a play is stored there that is GREEN or of this test run."""
     played_by = folder / "played-by"
     return played_by.exists() and (
-        played_by.read_text() == TEST_RUN or not read_report(folder / "report.json").red
+        played_by.read_text() == run_id() or not read_report(folder / "report.json").red
     )
 
 
@@ -138,7 +142,7 @@ def _keep(report: Path, folder: Path) -> None:
             trace.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / one.trace, trace)
     shutil.copyfile(report, place / "report.json")
-    (place / "played-by").write_text(TEST_RUN)
+    (place / "played-by").write_text(run_id())
     # Keep the latest other one: `make bare` plays without bubblewrap, which is another state.
     plays = sorted(KEPT.glob("?" * len(folder.name)), key=lambda play: play.stat().st_mtime)
     for old in {folder, *plays[:-1]}:

@@ -17,15 +17,12 @@ import runpy
 import signal
 import socket
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from _pytest.config import default_plugins
-from execnet import gateway_io
-from execnet.gateway_base import ExecModel, Popen2IO
 
 import harness
 from harness import console
@@ -38,7 +35,7 @@ from harness.scenario.filler import filler_text
 
 # An environment with the wheel alone does not have the tests on its path.
 sys.path.append(str(Path(__file__).parents[1]))
-from tests import forks
+from tests import forks, worker_forks
 
 sys.path.pop()
 
@@ -105,14 +102,14 @@ def serve(asked: socket.socket) -> Work:
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            place(streams, theirs)
-            return Work(request, socket.socket(fileno=KEPT))
+            worker_forks.place(streams, theirs)
+            return Work(request, socket.socket(fileno=worker_forks.KEPT))
         theirs.close()
         forks.close(streams)
         asked.sendall(b"%d\n" % pid)
         workers: set[int] = set()
-        if work := attend(ours, workers):
-            return work
+        if worker := worker_forks.attend(ours, workers):
+            return Work(worker, None)
         ours.close()
         _, status = os.waitpid(pid, 0)
         left = [worker for worker in workers if os.waitpid(worker, os.WNOHANG)[0] == 0]
@@ -121,80 +118,6 @@ def serve(asked: socket.socket) -> Work:
             os.waitpid(worker, 0)
         asked.sendall(b"%d %d\n" % (os.waitstatus_to_exitcode(status), len(left)))
     sys.exit()
-
-
-def attend(run: socket.socket, workers: set[int]) -> Work | None:
-    """Fork the workers of a run, and wait for them, until it ends; returns in them what to be."""
-    while (received := forks.receive(run)) is not None:
-        request, streams = received
-        if "ended" in request:
-            _, status = os.waitpid(request["ended"], 0)
-            workers.discard(request["ended"])
-            run.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
-            continue
-        pid = os.fork()
-        if pid == 0:
-            place(streams, None)
-            return Work(request, None)
-        forks.close(streams)
-        workers.add(pid)
-        run.sendall(b"%d\n" % pid)
-    return None
-
-
-KEPT = 3
-"""The descriptor by which a run asks for workers."""
-
-
-def place(streams: Sequence[int], kept: socket.socket | None) -> None:
-    """Put the streams where a process has them, and close what else is open."""
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-    if kept:
-        os.dup2(kept.fileno(), KEPT, inheritable=False)
-    os.closerange(KEPT + 1 if kept else KEPT, os.sysconf("SC_OPEN_MAX"))
-
-
-class Worker:
-    """A worker of this run: what execnet and the harness ask of a `subprocess.Popen`."""
-
-    asking = threading.Lock()
-
-    def __init__(self, workers: socket.socket) -> None:
-        self._workers = workers
-        theirs_in, ours_in = os.pipe()
-        ours_out, theirs_out = os.pipe()
-        work = {"words": ["-c"], "cwd": os.getcwd(), "env": dict(os.environ)}
-        self.pid = self._ask(work, [theirs_in, theirs_out, 2])
-        forks.close([theirs_in, theirs_out])
-        self.stdin, self.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
-
-    def _ask(self, request: Mapping[str, Any], streams: Sequence[int] = ()) -> int:
-        with self.asking:
-            forks.send(self._workers, request, streams)
-            answer = b""
-            while not answer.endswith(b"\n"):
-                answer += self._workers.recv(64)
-        return int(answer)
-
-    def wait(self) -> int:
-        """Its exit status."""
-        return self._ask({"ended": self.pid})
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-
-
-def fork_workers(workers: socket.socket) -> None:
-    """Have the workers of xdist forked instead of started."""
-
-    class Forked(gateway_io.Popen2IOMaster):
-        def __init__(self, args: list[str], execmodel: ExecModel) -> None:
-            assert args == [sys.executable, "-u", "-c", gateway_io.popen_bootstrapline]
-            self.popen = Worker(workers)
-            Popen2IO.__init__(self, self.popen.stdin, self.popen.stdout, execmodel)
-
-    gateway_io.Popen2IOMaster = Forked
 
 
 def main() -> None:
@@ -221,9 +144,9 @@ def be(work: Work) -> None:
     """Be what was asked for."""
     if work.workers is None:
         sys.path.insert(0, "")
-        exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
+        worker_forks.be_worker()
         return
-    fork_workers(work.workers)
+    worker_forks.fork_workers(work.workers)
     if os.path.basename(sys.argv[0]) == "pytest":
         # As `python -m pytest` has it.
         sys.path.insert(0, os.getcwd())

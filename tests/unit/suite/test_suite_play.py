@@ -55,17 +55,12 @@ def test_a_play_that_fails_is_not_tried_again_in_the_same_test_run(
 
 
 @pytest.mark.parametrize(
-    ("red", "played_by", "usable"),
-    [
-        (False, "another test run", True),
-        (True, suite_play.TEST_RUN, True),
-        (True, "another test run", False),
-    ],
+    ("red", "ours", "usable"), [(False, False, True), (True, True, True), (True, False, False)]
 )
 def test_a_red_play_serves_the_test_run_that_played_it_alone(
-    red: bool, played_by: str, usable: bool, kept: Path, monkeypatch: pytest.MonkeyPatch
+    red: bool, ours: bool, usable: bool, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (kept / "played-by").write_text(played_by)
+    (kept / "played-by").write_text(suite_play.run_id() if ours else "another test run")
     monkeypatch.setattr(suite_play, "read_report", lambda _: SimpleNamespace(red=red))
     assert suite_play.is_usable(kept) is usable
     assert not suite_play.is_usable(kept / "nothing-kept-here")

@@ -1,0 +1,70 @@
+"""The workers of a test run are forks of a process that has imported the test modules."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes import ENVIRONMENT, ROOT, run
+
+CONFTEST = """
+from tests.imported_tests import fork_workers
+
+def pytest_xdist_setupnodes(config):
+    fork_workers(config)
+"""
+MODULE = """
+import os
+
+import pytest
+
+IMPORTED_IN = os.getpid()
+
+@pytest.mark.parametrize("number", range(4))
+def test_is_told(number):
+    with open({told!r}, "a") as told:
+        print(os.getpid(), os.getppid(), IMPORTED_IN, file=told)
+
+def test_fails():
+    left = [1]
+    assert left == [2]
+
+def test_dies():
+    os._exit(3)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_all_workers_share_one_import_of_a_test_module(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_one.py").write_text(MODULE.format(told=str(told)))
+    (tmp_path / "test_broken.py").write_text("import no_such_module")
+    said = run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "2",
+            "--dist",
+            "each",
+            "--continue-on-collection-errors",
+        ],
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        together=True,
+    )
+    forks = {tuple(map(int, line.split())) for line in told.read_text().splitlines()}
+    workers, parents, importers = zip(*forks, strict=True)
+    assert len(set(workers)) >= 2
+    assert set(parents) == set(importers)
+    assert len(set(importers)) == 1
+    assert os.getpid() not in parents
+    assert "assert [1] == [2]" in said.out
+    assert "No module named 'no_such_module'" in said.out
+    assert "replacing crashed worker" in said.out
+    assert said.out.count("test session starts") == 1
+    assert said.status == 1
