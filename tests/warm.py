@@ -30,8 +30,9 @@ from harness.__main__ import main as command
 from harness.cli.suite.__main__ import main as run_command
 from harness.play.session.capability_prober import load_probes
 from harness.protocol.spec.loading import load_book
-from harness.scenario.bundled import bundled_files
+from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.filler import filler_text
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 
 # An environment with the wheel alone does not have the tests on its path.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -129,7 +130,8 @@ def main() -> None:
     # What a process reads once of its own files.
     load_book()
     load_probes()
-    bundled_files()
+    for surface in (SESSION, EXEC, COMMAND, SDK):
+        bundled_ids_on(surface)
     filler_text("sentence", seed=0)
     gc.freeze()
     gc.enable()

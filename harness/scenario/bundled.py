@@ -1,6 +1,7 @@
 """The scenarios that ship with the harness, as a whole."""
 
 import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ __all__ = [
     "bundled_ids",
     "bundled_ids_on",
     "bundled_scenario",
+    "bundled_with",
     "listed_surfaces",
 ]
 
@@ -46,6 +48,17 @@ def bundled_ids_on(surface: str) -> frozenset[str]:
         for name, path in bundled_files().items()
         if file_of(path) in files_on_surface
     )
+
+
+def bundled_with(word: str) -> Iterator[str]:
+    """Yield the ids of the bundled scenarios whose file has this word, without parsing."""
+    has_word: dict[Path, bool] = {}
+    for name, path in bundled_files().items():
+        file = file_of(path)
+        if file not in has_word:
+            has_word[file] = word in file.read_text("utf-8")
+        if has_word[file]:
+            yield name
 
 
 def listed_surfaces(file: Path) -> list[str]:

@@ -13,7 +13,7 @@ from harness.judge.rules.discovery import class_place, every_rule
 from harness.protocol.spec.findings import FindingKind, finding_kinds
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Requirement
-from harness.scenario.bundled import bundled_files, bundled_scenario
+from harness.scenario.bundled import bundled_scenario, bundled_with
 from harness.scenario.explain import unknown_name
 
 _LISTED = "harness list"
@@ -111,7 +111,7 @@ def _rule_lines(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
     if rule.needs:
         yield f"needs: {', '.join(rule.needs)}"
     covering = [
-        name for name in bundled_files() if rule.id in bundled_scenario(name).scenario.covers
+        name for name in bundled_with(rule.id) if rule.id in bundled_scenario(name).scenario.covers
     ]
     yield f"scenarios that cover it: {', '.join(covering) or 'none by name; see harness status'}"
     killers = [fault for fault in all_faults().values() if fault.rule == rule.id]

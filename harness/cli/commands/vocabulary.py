@@ -7,7 +7,7 @@ from harness.judge.missing_messages import Treatment
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Capability
-from harness.scenario.bundled import bundled_files, bundled_scenario
+from harness.scenario.bundled import bundled_files, bundled_scenario, bundled_with
 from harness.scenario.identity import file_of
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
@@ -114,7 +114,9 @@ def _capability_lines(capability: Capability) -> Iterator[str]:
     if methods := load_book().methods_of(capability.id):
         yield from _wrap(f"methods: {', '.join(methods)}")
     needing = [
-        name for name in bundled_files() if capability.id in bundled_scenario(name).scenario.needs
+        name
+        for name in bundled_with(capability.id)
+        if capability.id in bundled_scenario(name).scenario.needs
     ]
     if not needing:
         yield "no bundled scenario names it in its needs"

@@ -15,7 +15,7 @@ from harness.model.script import ModelStep
 from harness.model.tool_parts import Run
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import obj
-from harness.scenario.bundled import bundled_folder
+from harness.scenario.bundled import bundled_folder, bundled_with
 from harness.scenario.client_steps import WAIT_KINDS, AnswerStep, ClientStep
 from harness.scenario.loader import Loaded, find_scenarios, load, scenario_id
 from harness.scenario.model import Scenario
@@ -137,3 +137,14 @@ def test_program_that_is_allowed_for_good_is_that_of_one_scenario_with_approvals
     assert len(allowed) == 17
     for program, name in allowed.items():
         assert scenarios_of[program] == {name}
+
+
+def test_text_names_each_rule_and_capability_of_a_scenario(bundled: list[Loaded]) -> None:
+    naming: defaultdict[str, set[str]] = defaultdict(set)
+    for loaded in bundled:
+        for word in (*loaded.scenario.covers, *loaded.scenario.needs):
+            naming[word].add(loaded.id)
+    assert len(naming) > 200
+    for word, scenarios in naming.items():
+        assert scenarios <= set(bundled_with(word)), word
+    assert not list(bundled_with("no-such-rule"))
