@@ -36,7 +36,9 @@ class Written:
             self.body = _object(self.message.get("params"))
             return
         asked = _object(self.params)
-        ids = {name: asked[name] for name in ("threadId", "turnId") if name in asked}
+        ids = {
+            name: asked[name] for name in ("threadId", "turnId") if isinstance(asked.get(name), str)
+        }
         self.body = {**ids, **_object(self.message.get("result"))}
 
 

@@ -245,3 +245,10 @@ async def test_items_of_a_thread_are_listed_by_a_read_of_its_turns() -> None:
     )
     listed = [(entry["turnId"], entry["item"]["text"]) for entry in answer["result"]["data"]]
     assert listed == [(TURN, "a"), (TURN, "b")]
+
+
+async def test_an_error_whose_request_names_a_thread_by_a_list_is_written() -> None:
+    wire = Wire()
+    await wire.received({"id": 1, "method": "thread/fork", "params": {"threadId": [THREAD]}})
+    error = {"code": -32600, "message": "threadId is a string"}
+    assert await wire.written({"id": 1, "error": error}) == [{"id": 1, "error": error}]
