@@ -16,6 +16,7 @@ _TEXT_ID = re.compile(r"\b(thr|turn)_([0-9]{1,15})\b")
 _UUID = re.compile(
     r"\b[0-9a-f]{8}-[0-9a-f]{4}-700([12])-8([0-9a-f]{3})-([0-9a-f]{12})\b", re.IGNORECASE
 )
+_UUID_LENGTH = 36
 
 
 @lru_cache(maxsize=1024)
@@ -27,6 +28,11 @@ def to_uuid(text_id: str) -> str:
 
 def from_uuid(uuid: str) -> str:
     """Return the text's id of a UUID made by `to_uuid`; any other text unchanged."""
+    return _from_uuid(uuid) if len(uuid) == _UUID_LENGTH else uuid
+
+
+@lru_cache(maxsize=1024)
+def _from_uuid(uuid: str) -> str:
     match = _UUID.fullmatch(uuid)
     if match is None:
         return uuid

@@ -7,7 +7,7 @@ threads of a list. All connections of a server share them; a restart empties the
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 MAX_TURNS: Final = 1000
@@ -63,6 +63,37 @@ _CALLS: Final = (
 _LISTED: Final = "gpt-"
 
 
+def _note_message(turn: dict[str, Any], body: dict[str, Any]) -> None:
+    turn.update(messages=[body.get("item")], view="summary")
+
+
+def _note_error(turn: dict[str, Any], body: dict[str, Any]) -> None:
+    if body.get("willRetry"):
+        turn["asked"] = True
+
+
+_NOTES: Final[dict[str, Callable[[dict[str, Any], dict[str, Any]], None]]] = {
+    "item/completed agentMessage": _note_message,
+    "item/started userMessage": lambda turn, _body: turn.update(user=True, speaking=True),
+    "item/started agentMessage": lambda turn, _body: turn.update(speaking=True),
+    "item/started reasoning": lambda turn, _body: turn.update(speaking=True),
+    "turn/interrupt result": lambda turn, _body: turn.update(speaking=False),
+    "turn/diff/updated": lambda turn, body: turn.update(diff=body.get("diff")),
+    "error": _note_error,
+}
+"""Changes of the facts of a turn by the messages of a step; those of an unknown turn are lost."""
+
+Object = Mapping[str, Any]
+FactOf = Callable[[str, Object, Object], Any]
+"""Returns a fact, by its name, about an object or about what the message around it names.
+
+The last argument are the values of placeholders, of which one is the `message`.
+"""
+
+Note = Callable[[dict[str, Any]], None]
+"""Remembers what the body of a message says."""
+
+
 class Memory:
     """Facts by id, as the release spells ids."""
 
@@ -75,20 +106,16 @@ class Memory:
         self.broadcast_count = 0
         """Notifications that were broadcast so far."""
         self._unstored_items: dict[Any, None] = {}
+        self._notes = {**_NOTES, "thread/tokenUsage/updated": self._note_usage}
 
-    def value(self, name: str, around: dict[str, Any], message: dict[str, Any]) -> Any:
-        """Return a fact about an object, or about what the message around it names; else None."""
-        kind, _, fact = name.partition(".")
-        if kind == "list":
-            return self._of_list(fact, around)
-        if kind == "question":
-            return self._questions.get(around.get("requestId"), ("", None))[0] == fact
-        if kind == "thread":
-            own, outer = _thread_id(around), _thread_id(message)
-            return self._of_thread(fact, own if own in self._threads or not outer else outer)
-        turn = self._turn(around) or self._turn(message)
-        # A message may be translated before the beginning of its turn is written and noted.
-        return turn.get(fact, _NEW_TURN.get(fact))
+    def facts_of(self, kind: str) -> FactOf:
+        """Return the function for facts of one of KINDS."""
+        return {
+            "thread": self._thread_fact,
+            "turn": self._turn_fact,
+            "list": self._list_fact,
+            "question": self._question_fact,
+        }[kind]
 
     def broadcast(self, sender: object, message: dict[str, Any]) -> None:
         """Keep a notification for every connection but `sender`, which has it already."""
@@ -172,46 +199,60 @@ class Memory:
 
         The other facts are noted when a message is written, since rows ask about their order.
         """
-        if step.startswith("turn/started"):
-            self._begin(cast("dict[str, Any]", body["turn"])["id"])
+        if step == "turn/started":
+            self._begin(body["turn"]["id"])
         elif step == "item/completed agentMessage":
             _note_message(self._turn(body), body)
 
-    def note(self, step: str, body: dict[str, Any]) -> None:
-        """Remember what a message to a client says."""
+    def note_of(self, step: str) -> Note | None:
+        """Return how to remember what the messages of a step say; None if nothing of them is."""
+        if step == "turn/started":
+            return self._note_started
+        notes: list[Callable[[dict[str, Any], dict[str, Any]], None]] = []
+        if step.startswith((*_ANSWERS, *_CALLS)):
+            # Whether the model was asked, and has not begun to answer.
+            asked = not step.startswith(_ANSWERS)
+            notes.append(lambda turn, _body: turn.update(asked=asked))
+        if step.startswith("turn/completed"):
+            notes.append(self._note_completed)
+        elif step in self._notes:
+            notes.append(self._notes[step])
+        if not notes:
+            return None
+
+        def note(body: dict[str, Any]) -> None:
+            turn = self._turn(body)
+            for one in notes:
+                one(turn, body)
+
+        return note
+
+    def _note_started(self, body: dict[str, Any]) -> None:
         thread_id = body.get("threadId")
-        if step == "turn/started" and isinstance(thread_id, str):
-            turn_id = cast("dict[str, Any]", body["turn"])["id"]
-            known = self._threads[thread_id]
-            known["turn"] = turn_id
+        if isinstance(thread_id, str):
+            turn_id = body["turn"]["id"]
+            self._threads[thread_id]["turn"] = turn_id
             self._begin(turn_id)
-            return
-        turn = self._turn(body)
-        if turn:
-            self._note_request_to_model(turn, step, body)
-        if step == "item/completed agentMessage":
-            _note_message(turn, body)
-        elif step == "item/started userMessage":
-            turn.update(user=True, speaking=True)
-        elif step in ("item/started agentMessage", "item/started reasoning"):
-            turn["speaking"] = True
-        elif step == "turn/interrupt result":
-            turn["speaking"] = False
-        elif step == "turn/diff/updated":
-            turn["diff"] = body.get("diff")
-        elif step == "thread/tokenUsage/updated" and isinstance(thread_id, str):
+
+    def _note_usage(self, turn: dict[str, Any], body: dict[str, Any]) -> None:
+        thread_id = body.get("threadId")
+        if isinstance(thread_id, str):
             self._threads[thread_id]["usage"] = body.get("tokenUsage")
             turn["speaking"] = False
-        elif step.startswith("turn/completed") and isinstance(thread_id, str):
-            self._threads[thread_id].pop("compacting", None)
-            if not turn:
-                return
-            turn["ended"] = True
-            if turn.get("interrupted") or turn.get("cancelled") or not turn.get("user"):
-                return
-            unread = {"type": "turn", "turnId": turn["id"]}
-            state = {"firstUnread": unread, "revision": turn["id"]}
-            self._threads[thread_id].setdefault("readState", state)
+
+    def _note_completed(self, turn: dict[str, Any], body: dict[str, Any]) -> None:
+        thread_id = body.get("threadId")
+        if not isinstance(thread_id, str):
+            return
+        self._threads[thread_id].pop("compacting", None)
+        if not turn:
+            return
+        turn["ended"] = True
+        if turn.get("interrupted") or turn.get("cancelled") or not turn.get("user"):
+            return
+        unread = {"type": "turn", "turnId": turn["id"]}
+        state = {"firstUnread": unread, "revision": turn["id"]}
+        self._threads[thread_id].setdefault("readState", state)
 
     def _begin(self, turn_id: str) -> None:
         if turn_id not in self._turns:
@@ -219,15 +260,22 @@ class Memory:
         while len(self._turns) > MAX_TURNS:
             del self._turns[next(iter(self._turns))]
 
-    @staticmethod
-    def _note_request_to_model(turn: dict[str, Any], step: str, body: dict[str, Any]) -> None:
-        """Remember whether the model was asked, and has not begun to answer."""
-        if step.startswith(_ANSWERS):
-            turn["asked"] = False
-        elif step.startswith(_CALLS) or (step == "error" and body.get("willRetry")):
-            turn["asked"] = True
+    def _thread_fact(self, fact: str, around: Object, facts: Object) -> Any:
+        thread_id = _thread_id(around)
+        if thread_id not in self._threads:
+            thread_id = _thread_id(_message(facts)) or thread_id
+        return self.thread_fact(fact, thread_id)
 
-    def _of_thread(self, fact: str, thread_id: str) -> Any:
+    def _turn_fact(self, fact: str, around: Object, facts: Object) -> Any:
+        turn = self._turn(around) or self._turn(_message(facts))
+        # A message may be translated before the beginning of its turn is written and noted.
+        return turn.get(fact, _NEW_TURN.get(fact))
+
+    def _question_fact(self, fact: str, around: Object, _facts: Object) -> Any:
+        return self._questions.get(around.get("requestId"), ("", None))[0] == fact
+
+    def thread_fact(self, fact: str, thread_id: str) -> Any:
+        """Return a fact of a thread, None if it is unknown."""
         known = self._threads.get(thread_id, {})
         if fact == "runningTurn":
             turn = self._turns.get(known.get("turn", ""), {"ended": True})
@@ -241,15 +289,15 @@ class Memory:
             return not str(known.get("model", _LISTED)).startswith(_LISTED)
         return known.get(fact, _UNKNOWN.get(fact))
 
-    def _of_list(self, fact: str, around: dict[str, Any]) -> Any:
+    def _list_fact(self, fact: str, around: Object, _facts: Object) -> Any:
         threads = cast("list[dict[str, Any]]", around.get("data") or [])
         if fact == "readStates":
-            return {one["id"]: self._of_thread("readState", one["id"]) for one in threads}
+            return {one["id"]: self.thread_fact("readState", one["id"]) for one in threads}
         if not threads:
             return None
         return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(threads[0]["updatedAt"]))
 
-    def _turn(self, value: dict[str, Any]) -> dict[str, Any]:
+    def _turn(self, value: Object) -> dict[str, Any]:
         """Return the facts of the turn that an object is or names, or of its thread's last turn."""
         inner = value.get("turn")
         named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else value
@@ -259,11 +307,12 @@ class Memory:
         return self._turns.get(identifier, {}) if isinstance(identifier, str) else {}
 
 
-def _note_message(turn: dict[str, Any], body: dict[str, Any]) -> None:
-    turn.update(messages=[body.get("item")], view="summary")
+def _message(facts: Object) -> Object:
+    message = facts.get("message")
+    return cast("Object", message) if isinstance(message, dict) else {}
 
 
-def _thread_id(value: dict[str, Any]) -> str:
+def _thread_id(value: Object) -> str:
     """Return the id of the thread that an object is or names, "" if none."""
     inner = value.get("thread")
     named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else value

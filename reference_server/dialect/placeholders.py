@@ -12,8 +12,8 @@ entries of `thread/items/list` for turns.
 import re
 import shlex
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from reference_server.dialect.memory import KINDS, Memory
 
@@ -23,12 +23,53 @@ _TEXT = ":text"
 _ITEMS = ":items"
 
 Fill = Callable[[Mapping[str, Any]], Any]
-"""Returns a value with its placeholders filled from an object."""
+"""Returns a value with its placeholders filled from an object. Nobody changes what it returns."""
+
+
+class Constant:
+    """A `Fill` of a value without placeholders: always the same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, _around: Mapping[str, Any]) -> Any:
+        """Return the value."""
+        return self.value
 
 
 def has_value(value: Any) -> bool:
     """Return whether a value is neither null, false nor empty; zero is a value."""
-    return value is not None and value is not False and value not in ("", [], {})
+    return bool(value) or (value is not False and isinstance(value, int | float))
+
+
+class Conditions(NamedTuple):
+    """The values that a row needs, and those that it must not meet."""
+
+    needs: tuple[Fill, ...]
+    unless: tuple[Fill, ...]
+
+    @classmethod
+    def of_row(
+        cls, needs: Sequence[str], unless: Sequence[str], facts: Mapping[str, Any]
+    ) -> "Conditions":
+        """Return the conditions that a row gives as placeholders."""
+        return cls(
+            tuple(filler(text, facts) for text in needs),
+            tuple(filler(text, facts) for text in unless),
+        )
+
+    def hold_for(self, around: Mapping[str, Any]) -> bool:
+        """Return whether all `needs` and none of `unless` have a value, filled from an object."""
+        for fill in self.needs:
+            if not has_value(fill(around)):
+                return False
+        # Not all(): for the one row or none that there is, a generator costs more than the test.
+        for fill in self.unless:  # noqa: SIM110
+            if has_value(fill(around)):
+                return False
+        return True
 
 
 def split_words(line: Any) -> Any:
@@ -47,13 +88,17 @@ def filler(value: Any, facts: Mapping[str, Any]) -> Fill:
         return _text_filler(value, facts)
     if isinstance(value, list):
         fills = [filler(element, facts) for element in cast("list[Any]", value)]
+        if all(isinstance(fill, Constant) for fill in fills):
+            return Constant([fill({}) for fill in fills])
         return lambda around: [fill(around) for fill in fills]
     if isinstance(value, dict):
         members = {
             name: filler(member, facts) for name, member in cast("dict[str, Any]", value).items()
         }
+        if all(isinstance(fill, Constant) for fill in members.values()):
+            return Constant({name: fill({}) for name, fill in members.items()})
         return lambda around: {name: fill(around) for name, fill in members.items()}
-    return lambda around: value
+    return Constant(value)
 
 
 def _text_filler(text: str, facts: Mapping[str, Any]) -> Fill:
@@ -62,22 +107,18 @@ def _text_filler(text: str, facts: Mapping[str, Any]) -> Fill:
         return _getter(whole[1], facts)
     parts = _PLACEHOLDER.split(text)
     if len(parts) == 1:
-        return lambda around: text
+        return Constant(text)
     # Texts and names of placeholders take turns.
     fills = [
-        _getter(part, facts) if number % 2 else _constant(part) for number, part in enumerate(parts)
+        _getter(part, facts) if number % 2 else Constant(part) for number, part in enumerate(parts)
     ]
     return lambda around: "".join(str(fill(around)) for fill in fills)
-
-
-def _constant(value: Any) -> Fill:
-    return lambda around: value
 
 
 def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
     """Return a function that gives the value of a placeholder, chosen once by its name."""
     if name == "null":
-        return _constant(None)
+        return Constant(None)
     if name == "now_ms":
         return lambda around: time.time_ns() // 1_000_000
     if name == "now_s":
@@ -92,10 +133,10 @@ def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
         turns = _getter(name.removesuffix(_ITEMS), facts)
         return lambda around: _items_of(turns(around) or [], _members(facts.get("params")))
     memory = facts.get("memory")
-    if isinstance(memory, Memory) and name.partition(".")[0] in KINDS:
-        return lambda around: memory.value(
-            name, cast("dict[str, Any]", around), _members(facts.get("message"))
-        )
+    kind, _, fact = name.partition(".")
+    if isinstance(memory, Memory) and kind in KINDS:
+        value_of = memory.facts_of(kind)
+        return lambda around: value_of(fact, around, facts)
     steps = name.removeprefix(".").split(".")
     if name.startswith("."):
         if len(steps) == 1:

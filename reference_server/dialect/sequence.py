@@ -7,94 +7,82 @@ failed`). A row names steps by their first words.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from harness.protocol.dialects.table import Dialect, DropRow, HoldRow, NotificationRow
-from reference_server.dialect.memory import Memory
-from reference_server.dialect.placeholders import Fill, filler, has_value
+from reference_server.dialect.memory import Memory, Note
+from reference_server.dialect.placeholders import Conditions, Fill, filler
 
 Message = dict[str, Any]
 _STATUS = "thread/status/changed"
+_NAMED_BY_PARAMS = ("item/", _STATUS, "turn/completed")
 
 
-@dataclass(slots=True)
 class Written:
     """A message of the server with its step, and the params of the request that it answers.
 
     `body` is the params of a notification or request; of an answer the result, with the ids asked.
     """
 
-    message: Message
-    step: str
-    params: Any = None
-    body: dict[str, Any] = field(init=False)
+    __slots__ = ("body", "message", "params", "step")
 
-    def __post_init__(self) -> None:
-        """Find the body once, since each row about the step asks for it."""
-        if "method" in self.message:
-            self.body = _object(self.message.get("params"))
+    def __init__(self, message: Message, step: str, params: Any = None) -> None:
+        self.message = message
+        self.step = step
+        self.params = params
+        self.body: dict[str, Any]
+        """Found once, since each row about the step asks for it."""
+        if "method" in message:
+            self.body = _object(message.get("params"))
             return
-        asked = _object(self.params)
+        asked = _object(params)
         ids = {
             name: asked[name] for name in ("threadId", "turnId") if isinstance(asked.get(name), str)
         }
-        self.body = {**ids, **_object(self.message.get("result"))}
+        self.body = {**ids, **_object(message.get("result"))}
 
 
 def step_of(message: Message, method: str) -> str:
     """Return the step of a message whose own or whose request's method is given."""
     if "method" not in message:
         return f"{method} {'error' if 'error' in message else 'result'}"
+    if not method.startswith(_NAMED_BY_PARAMS):
+        return method
     params = _object(message.get("params"))
-    if method.startswith("item/") and isinstance(params.get("item"), dict):
-        item = params["item"]
-        status = item.get("status") if method == "item/completed" else None
-        return " ".join(str(word) for word in (method, item.get("type"), status) if word)
     if method == _STATUS:
         status = _object(params.get("status"))
         return " ".join([method, str(status.get("type")), *status.get("activeFlags", ())])
     if method == "turn/completed":
         return f"{method} {_object(params.get('turn')).get('status')}"
-    return method
-
-
-class _Conditions(NamedTuple):
-    """Values that a row needs, and values that it must not meet."""
-
-    needs: tuple[Fill, ...]
-    unless: tuple[Fill, ...]
-    request: tuple[str, ...] = ()
-
-    def hold_for(self, written: Written) -> bool:
-        """Return whether the row applies beside a message."""
-        body, asked = written.body, _object(written.params)
-        return (
-            (not self.request or any(asked.get(name) not in (None, False) for name in self.request))
-            and all(has_value(fill(body)) for fill in self.needs)
-            and not any(has_value(fill(body)) for fill in self.unless)
-        )
-
-
-class _Drop(NamedTuple):
-    row: DropRow
-    conditions: _Conditions
+    item = params.get("item")
+    if not isinstance(item, dict):
+        return method
+    members = cast("Message", item)
+    status = members.get("status") if method == "item/completed" else None
+    return " ".join([str(word) for word in (method, members.get("type"), status) if word])
 
 
 class _Addition(NamedTuple):
     row: NotificationRow
     fill: Fill
-    conditions: _Conditions
+    conditions: Conditions
 
 
-class _Rows(NamedTuple):
-    """The rows about one step; `later_steps` are those that the release writes after it."""
+class _Plan(NamedTuple):
+    """Rows and notes about the messages of a step.
 
-    drops: list[_Drop]
+    `ended_holds` are the rows whose held messages it ends, and `later_steps` the steps that the
+    release writes after it. `early_notes` remember messages that may be dropped, too.
+    """
+
+    early_notes: tuple[Note, ...]
+    drops: list[tuple[DropRow, Conditions]]
+    holds: list[tuple[HoldRow, Conditions]]
+    ended_holds: list[HoldRow]
     before: list[_Addition]
+    notes: tuple[Note, ...]
     after: list[_Addition]
-    holds: list[tuple[HoldRow, _Conditions]]
-    later_steps: list[str]
+    later_steps: tuple[str, ...]
 
 
 class Sequencer:
@@ -111,22 +99,22 @@ class Sequencer:
         self._memory = memory
         self._complete = complete
         self._drops = [
-            _Drop(row, self._conditions(row.needs, row.unless))
+            (row, Conditions.of_row(row.needs, row.unless, facts))
             for row in dialect.drops
             if row.method
         ]
         self._additions = [
             _Addition(
-                row, filler(row.params, facts), self._conditions(row.needs, row.unless, row.request)
+                row, filler(row.params, facts), Conditions.of_row(row.needs, row.unless, facts)
             )
             for row in dialect.notifications
         ]
-        self._holds = [(row, self._conditions(row.needs, ())) for row in dialect.holds]
+        self._holds = [(row, Conditions.of_row(row.needs, (), facts)) for row in dialect.holds]
         self._broadcasts = memory.broadcast_count
         """The broadcasts that this client has or need not have."""
         self._held: list[tuple[HoldRow, Written]] = []
         self._orders = dialect.orders
-        self._rows: dict[str, _Rows] = {}
+        self._plans: dict[str, _Plan] = {}
         self._running: set[Any] = set()
         """Threads that were active in the last status that this client read."""
         self._started: dict[Any, float] = {}
@@ -134,39 +122,36 @@ class Sequencer:
 
     def arrange(self, messages: Sequence[Written]) -> list[Written]:
         """Return the messages in the release's order, with those that it adds."""
-        groups: list[list[Written]] = [[one] for one in self._broadcast()] if messages else []
+        arranged = list(self._broadcast()) if messages else []
+        # A message can be put before its neighbour, of whose additions it is the first.
+        neighbour = max(len(arranged) - 1, 0)
         for place, written in enumerate(messages):
-            if self._is_dropped(written, messages[place + 1 : place + 2]):
+            plan = self._plan_of(written.step)
+            for note in plan.early_notes:
+                note(written.body)
+            if plan.drops and self._is_dropped(written, plan, messages[place + 1 : place + 2]):
                 continue
-            for ready in self._release(written):
-                self._exchange(groups, ready, self._with_additions(ready))
-        return [written for group in groups for written in group]
+            ready = self._release(written, plan) if self._held or plan.holds else (written,)
+            for one in ready:
+                end = len(arranged)
+                one_plan = plan if one is written else self._plan_of(one.step)
+                self._append(one, one_plan, arranged)
+                if not (one_plan.later_steps and _move(arranged, neighbour, end, one_plan)):
+                    neighbour = end
+        return arranged
 
-    def _conditions(
-        self, needs: Sequence[str], unless: Sequence[str], request: tuple[str, ...] = ()
-    ) -> _Conditions:
-        return _Conditions(
-            tuple(filler(text, self._facts) for text in needs),
-            tuple(filler(text, self._facts) for text in unless),
-            request,
-        )
-
-    def _is_dropped(self, written: Written, following: Sequence[Written]) -> bool:
+    def _is_dropped(self, written: Written, plan: _Plan, following: Sequence[Written]) -> bool:
         """Return whether a row leaves out a message, given the next one of the same batch."""
-        if written.step == "turn/interrupt result":
-            self._memory.note_interrupt(written.body)
-        if written.step.startswith("item/started"):
-            self._started[_object(written.body.get("item")).get("id")] = time.monotonic()
-        for row, conditions in self._rows_of(written.step).drops:
+        for row, conditions in plan.drops:
             if row.before and not (following and _begins(following[0].step, row.before)):
                 continue
             if row.empty and written.body.get(row.empty) != "":
                 continue
             if row.within_ms and not self._is_within(written.body.get("itemId"), row.within_ms):
                 continue
-            if conditions.hold_for(written):
+            if conditions.hold_for(written.body):
                 if not row.stored:
-                    self._memory.note_unstored(_object(written.body.get("item")).get("id"))
+                    self._memory.note_unstored(_item_id(written.body))
                 return True
         return False
 
@@ -174,24 +159,24 @@ class Sequencer:
         started = self._started.get(item_id)
         return started is not None and time.monotonic() - started < bound_ms / 1000
 
-    def _release(self, written: Written) -> Iterator[Written]:
+    def _release(self, written: Written, plan: _Plan) -> Iterator[Written]:
         """Yield the held messages that this one ends, and itself unless it is held."""
-        thread = written.body.get("threadId")
-        kept: list[tuple[HoldRow, Written]] = []
         later: list[Written] = []
-        for row, held in self._held:
-            is_last = any(_begins(written.step, step) for step in row.steps)
-            if not is_last or held.body.get("threadId") != thread:
-                kept.append((row, held))
-            elif any(_begins(written.step, step) for step in row.lost):
-                continue
-            elif row.after:
-                later.append(held)
-            else:
-                yield held
-        self._held = kept
-        for row, conditions in self._rows_of(written.step).holds:
-            if conditions.hold_for(written):
+        if self._held:
+            thread = written.body.get("threadId")
+            kept: list[tuple[HoldRow, Written]] = []
+            for row, held in self._held:
+                if row not in plan.ended_holds or held.body.get("threadId") != thread:
+                    kept.append((row, held))
+                elif _begins_with_one(written.step, row.lost):
+                    continue
+                elif row.after:
+                    later.append(held)
+                else:
+                    yield held
+            self._held = kept
+        for row, conditions in plan.holds:
+            if conditions.hold_for(written.body):
                 self._held.append((row, written))
                 return
         yield written
@@ -206,59 +191,93 @@ class Sequencer:
         for message in pending:
             yield Written(message, message["method"])
 
-    def _exchange(
-        self, groups: list[list[Written]], written: Written, group: list[Written]
+    def _append(self, written: Written, plan: _Plan, arranged: list[Written]) -> None:
+        """Append a message between those that the release adds, and note what it says."""
+        if plan.before or plan.after:
+            self._facts["running"] = written.body.get("threadId") in self._running
+            self._add(plan.before, written, arranged)
+        for note in plan.notes:
+            note(written.body)
+        arranged.append(written)
+        if plan.after:
+            self._add(plan.after, written, arranged)
+
+    def _add(
+        self, additions: Sequence[_Addition], written: Written, arranged: list[Written]
     ) -> None:
-        """Append a message with what is added to it, or put it right before the one before."""
-        later_steps = self._rows_of(written.step).later_steps
-        if groups and later_steps:
-            last = groups[-1]
-            for place, earlier in enumerate(last):
-                if any(_begins(earlier.step, step) for step in later_steps):
-                    last[place:place] = group
-                    return
-        groups.append(group)
+        """Append the notifications that rows add beside a message."""
+        for row, fill, conditions in additions:
+            if row.request:
+                asked = _object(written.params)
+                if all(asked.get(name) in (None, False) for name in row.request):
+                    continue
+            if not conditions.hold_for(written.body):
+                continue
+            message = {"method": row.method, "params": fill(written.body)}
+            self._complete(message)
+            if row.everyone:
+                self._memory.broadcast(self, message)
+            arranged.append(Written(message, step_of(message, row.method)))
 
-    def _with_additions(self, written: Written) -> list[Written]:
-        rows = self._rows_of(written.step)
-        thread = written.body.get("threadId")
-        self._facts["running"] = thread in self._running
-        added_before = [
-            one for row in rows.before if (one := self._addition_to(row, written)) is not None
-        ]
-        self._memory.note(written.step, written.body)
-        added_after = [
-            one for row in rows.after if (one := self._addition_to(row, written)) is not None
-        ]
-        if written.step.startswith(_STATUS):
-            is_active = written.step.startswith(f"{_STATUS} active")
-            (self._running.add if is_active else self._running.discard)(thread)
-        elif written.step == "thread/resume result" and _is_active(written.body):
-            self._running.add(written.body["thread"]["id"])
-        if written.step.startswith("item/completed"):
-            self._started.pop(_object(written.body.get("item")).get("id"), None)
-        return [*added_before, written, *added_after]
+    def _plan_of(self, step: str) -> _Plan:
+        plan = self._plans.get(step)
+        if plan is None:
+            plan = self._plans[step] = self._make_plan(step)
+        return plan
 
-    def _rows_of(self, step: str) -> _Rows:
-        rows = self._rows.get(step)
-        if rows is None:
-            rows = self._rows[step] = _Rows(
-                [one for one in self._drops if _begins(step, one.row.method)],
-                [one for one in self._additions if _begins(step, one.row.before)],
-                [one for one in self._additions if _begins(step, one.row.after)],
-                [one for one in self._holds if _begins(step, one[0].method)],
-                [row.second for row in self._orders if _begins(step, row.first)],
-            )
-        return rows
+    def _make_plan(self, step: str) -> _Plan:
+        return _Plan(
+            tuple(self._early_notes_of(step)),
+            [one for one in self._drops if _begins(step, one[0].method)],
+            [one for one in self._holds if _begins(step, one[0].method)],
+            [row for row, _ in self._holds if _begins_with_one(step, row.steps)],
+            [one for one in self._additions if _begins(step, one.row.before)],
+            tuple(self._notes_of(step)),
+            [one for one in self._additions if _begins(step, one.row.after)],
+            tuple(row.second for row in self._orders if _begins(step, row.first)),
+        )
 
-    def _addition_to(self, addition: _Addition, written: Written) -> Written | None:
-        if not addition.conditions.hold_for(written):
-            return None
-        message = {"method": addition.row.method, "params": addition.fill(written.body)}
-        self._complete(message)
-        if addition.row.everyone:
-            self._memory.broadcast(self, message)
-        return Written(message, step_of(message, addition.row.method))
+    def _early_notes_of(self, step: str) -> Iterator[Note]:
+        if step == "turn/interrupt result":
+            yield self._memory.note_interrupt
+        if step.startswith("item/started"):
+            yield self._note_start
+
+    def _notes_of(self, step: str) -> Iterator[Note]:
+        note = self._memory.note_of(step)
+        if note is not None:
+            yield note
+        if step.startswith(f"{_STATUS} active"):
+            yield lambda body: self._running.add(body.get("threadId"))
+        elif step.startswith(_STATUS):
+            yield lambda body: self._running.discard(body.get("threadId"))
+        elif step == "thread/resume result":
+            yield self._note_resumed
+        elif step.startswith("item/completed"):
+            yield self._note_end
+
+    def _note_start(self, body: Message) -> None:
+        self._started[_item_id(body)] = time.monotonic()
+
+    def _note_end(self, body: Message) -> None:
+        self._started.pop(_item_id(body), None)
+
+    def _note_resumed(self, body: Message) -> None:
+        if _is_active(body):
+            self._running.add(body["thread"]["id"])
+
+
+def _move(arranged: list[Written], neighbour: int, end: int, plan: _Plan) -> bool:
+    """Put the messages from `end` on before the first later step of the neighbours, if any is."""
+    for place in range(neighbour, end):
+        if _begins_with_one(arranged[place].step, plan.later_steps):
+            arranged[place:] = arranged[end:] + arranged[place:end]
+            return True
+    return False
+
+
+def _item_id(body: Message) -> Any:
+    return _object(body.get("item")).get("id")
 
 
 def _is_active(result: dict[str, Any]) -> bool:
@@ -269,6 +288,10 @@ def _is_active(result: dict[str, Any]) -> bool:
 
 def _begins(step: str, name: str) -> bool:
     return bool(name) and (step == name or step.startswith(f"{name} "))
+
+
+def _begins_with_one(step: str, names: Sequence[str]) -> bool:
+    return any(_begins(step, name) for name in names)
 
 
 def _object(value: Any) -> dict[str, Any]:

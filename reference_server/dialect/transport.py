@@ -5,18 +5,16 @@ which does not know it; its error becomes the answer of the table. So a scenario
 request itself comes first.
 """
 
-import json
-import re
 from collections.abc import Iterator
 from typing import Any, cast
-
-import orjson
 
 from harness.protocol.dialects.table import Dialect, JoinRow, MethodRow
 from harness.protocol.wire.methods import BY_METHOD
 from harness.protocol.wire.rpc import ErrorCode
 from reference_server.dialect.ids import to_uuid, with_uuids
-from reference_server.dialect.mapping import Compiler, Mapper, Step
+from reference_server.dialect.lines import decode_foreign, decode_own, encode_own
+from reference_server.dialect.mappers import Mapper, Step
+from reference_server.dialect.mapping import Compiler
 from reference_server.dialect.memory import Memory
 from reference_server.dialect.placeholders import filler
 from reference_server.dialect.sequence import Sequencer, Written, step_of
@@ -24,25 +22,6 @@ from reference_server.dialect.settings import Settings
 from reference_server.refusal import HIDDEN_METHOD, UNKNOWN_METHOD
 from reference_server.transport.base import Incoming, Transport
 
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
-"""Digits of a number that may not fit 64 bits: orjson would read it as a float."""
-
-
-def _decode(line: bytes) -> Any:
-    """Return the value of a line that this server wrote."""
-    return json.loads(line) if _LONG_NUMBER.search(line) else orjson.loads(line)
-
-
-def _encode(message: Any) -> bytes:
-    try:
-        return orjson.dumps(message)
-    except TypeError:
-        # An integer of more than 64 bits.
-        return _encode_text(message).encode()
-
-
-_encode_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-_encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
 Message = dict[str, Any]
 
 
@@ -91,11 +70,13 @@ class DialectTransport:
 
     async def send(self, messages: list[bytes]) -> None:
         """Write all messages, in the words of the release. Raises PeerGone."""
-        written = [line for message in messages for line in self._write(message)]
+        written: list[Written] = []
+        for message in messages:
+            self._write(message, written)
         lines = [
-            _encode(one.message)
+            encode_own(one.message)
             for one in self._sequencer.arrange(written)
-            if one.message.get("method") not in self._unwanted
+            if not self._unwanted or one.message.get("method") not in self._unwanted
         ]
         if lines:
             await self._inner.send(lines)
@@ -103,12 +84,12 @@ class DialectTransport:
     def _read(self, line: bytes) -> bytes:
         """Return a line of the client in the words of the text; as it is if it is not a message."""
         try:
-            message = json.loads(line)
+            value, encode = decode_foreign(line)
         except (ValueError, RecursionError):
             return line
-        if not isinstance(message, dict):
+        if not isinstance(value, dict):
             return line
-        message = cast("Message", message)
+        message = cast("Message", value)
         method, request_id = message.get("method"), message.get("id")
         if not isinstance(request_id, str | int | float | None):
             return line
@@ -127,8 +108,7 @@ class DialectTransport:
             mapper = self._incoming.of_model(spec.result, spec.method)
             if mapper is not None:
                 message["result"] = mapper(message["result"])
-        # In ASCII, so that half of a surrogate pair arrives as the client wrote it.
-        return _encode_ascii(message).encode()
+        return encode(message)
 
     def _begin_request(self, request_id: Any, method: str, message: Message) -> str:
         """Note a request, and name the method for the server; return that of its params."""
@@ -169,8 +149,10 @@ class DialectTransport:
         row = self._dialect.joins.get(method)
         if row is None or not isinstance(params, dict):
             return None
-        is_running = self.memory.value("thread.runningTurn", cast("Message", params), {})
-        return row if is_running else None
+        thread_id = cast("Message", params).get("threadId")
+        if not isinstance(thread_id, str):
+            return None
+        return row if self.memory.thread_fact("runningTurn", thread_id) else None
 
     def _begin(self, params: Any) -> None:
         """Note what the handshake says of the client."""
@@ -202,28 +184,29 @@ class DialectTransport:
                 return row.message.replace("{word}", word)
         return ""
 
-    def _write(self, line: bytes) -> Iterator[Written]:
-        """Yield the messages of the release for one of the text: none, one or several."""
-        message: Message = _decode(line)
+    def _write(self, line: bytes, written: list[Written]) -> None:
+        """Append the messages of the release for one of the text: none, one or several."""
+        message: Message = decode_own(line)
         method = message.get("method")
         if method is None:
-            yield from self._answer(message)
+            written += self._answer(message)
             return
-        if "id" in message:
+        is_request = "id" in message
+        if is_request:
             self._server_requests[message["id"]] = method
             self.memory.note_question(message["id"], method, message["params"])
         mapper, steps = self._of_notification(method)
         if mapper is not None:
             self._facts["message"] = message["params"]
             message["params"] = mapper(message["params"])
-        if "id" not in message:
-            for step in steps:
-                step(message)
-            written = Written(message, step_of(message, method))
-            self.memory.note_at_once(written.step, written.body)
-            yield written
-        else:
-            yield Written(message, f"{method} request")
+        if is_request:
+            written.append(Written(message, f"{method} request"))
+            return
+        for step in steps:
+            step(message)
+        notification = Written(message, step_of(message, method))
+        self.memory.note_at_once(notification.step, notification.body)
+        written.append(notification)
 
     def _complete(self, message: Message) -> None:
         """Add the members around the params of a notification that the dialect adds."""

@@ -185,7 +185,7 @@ async def test_a_refused_request_changes_no_fact_of_its_thread(
     wire = Wire()
 
     def known() -> list[Any]:
-        return [wire.edge.memory.value(f"thread.{fact}", {"id": THREAD}, {}) for fact in facts]
+        return [wire.edge.memory.thread_fact(fact, THREAD) for fact in facts]
 
     before = known()
     await wire.received({"id": 1, "method": method, "params": {"threadId": THREAD, **params}})

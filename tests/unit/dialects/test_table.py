@@ -13,7 +13,7 @@ from harness.protocol.dialects.table import (
 )
 from harness.protocol.wire import methods
 from harness.protocol.wire.base import WireModel
-from reference_server.dialect.mapping import FORMS
+from reference_server.dialect.mappers import FORMS
 
 KINDS = (
     *("member", "rename", "word", "shape", "drop", "method", "order", "error_code", "client_word"),
