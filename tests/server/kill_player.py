@@ -1,18 +1,23 @@
 """A process that has imported the server, and forks one for each requested play.
 
-A request is a line of JSON (`Asked`); the answer has the messages that the client received. The
-forked server is that of the command line, with the model in its process. It kills itself and its
-process group at a chosen moment: after writing a message, half of a record, or a record. So the
-result does not depend on how fast its client reads.
+A request is a line of JSON; the answer has the messages that the client received. The forked server
+is that of the command line, with the model in its process. A moment is one after writing a message,
+half of a record, or a record. At a chosen moment the server kills itself and its process group, so
+the result does not depend on how fast its client reads. Or it is stopped at every moment; then the
+answer has, for each, what a kill there would leave: the folder's state (`disk_states`, in the file
+STATES) and the number of messages that the server has written.
 """
 
 import json
 import mmap
 import os
+import pickle
+import select
 import signal
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -20,6 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import anyio
+from disk_states import State, read_state
 from kill_cases import CASES, Case, Message
 from model_side import ModelSide, Refused, Reply
 from session_peer import config
@@ -34,7 +40,7 @@ from reference_server.scripted_answers import NO_ANSWERS
 from reference_server.session.server_requests import ServerRequests
 from reference_server.transport.stdio import StdioTransport
 
-HOME, WORK, ERRORS = "home", "work", "errors.txt"
+HOME, WORK, ERRORS, STATES = "home", "work", "errors.txt", ".states"
 BOUND = 20.0
 """Maximum seconds of a wait for a message."""
 TURNS_OF_THE_LOOP = 4
@@ -46,11 +52,16 @@ class Gone(Exception):
 
 
 class Moments:
-    """Counter of moments, shared with the forked server, which is killed at the moment `fatal`."""
+    """Counter of moments, shared with the forked server.
+
+    It is killed at the moment `fatal`, or stopped at every moment.
+    """
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, 8)
+        self._lock = threading.Lock()
         self.fatal = 0
+        self.stops = False
 
     @property
     def count(self) -> int:
@@ -61,12 +72,18 @@ class Moments:
         self._shared[:8] = struct.pack("q", value)
 
     def one(self) -> None:
-        self.count += 1
-        if self.count == self.fatal:
-            os.killpg(0, signal.SIGKILL)
+        with self._lock:
+            self.count += 1
+            if self.stops:
+                # A signal to this thread takes effect before the call returns, in all threads.
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+            elif self.count == self.fatal:
+                os.killpg(0, signal.SIGKILL)
 
 
 MOMENTS = Moments()
+SIGNALS, _WAKER = socket.socketpair()
+"""Readable after a signal, such as that a server has stopped or ended."""
 
 
 class _WritesInHalves:
@@ -94,12 +111,14 @@ async def _one_by_one(self: StdioTransport, messages: list[bytes]) -> None:
 
 
 class SocketClient:
-    """The client of one server."""
+    """The client of one server; calls `on_signal` if the server may have stopped or ended."""
 
-    def __init__(self, ours: socket.socket) -> None:
+    def __init__(self, ours: socket.socket, on_signal: Callable[[], None]) -> None:
         self._socket = ours
-        self._lines = ours.makefile("rb")
+        self._on_signal = on_signal
         self._sent = 0
+        self._unread = bytearray()
+        self._lines_received = 0
         self.seen: list[Message] = []
 
     def request(self, method: str, params: Any = None) -> Message:
@@ -132,15 +151,36 @@ class SocketClient:
         while True:
             self._receive()
 
+    def lines_received(self) -> int:
+        """Return the number of whole lines that the server has written."""
+        self._fetch()
+        return self._lines_received
+
     def _receive(self) -> Message:
-        try:
-            line = self._lines.readline()
-        except ConnectionResetError:
-            line = b""
-        if not line:
-            raise Gone
-        self.seen.append(json.loads(line))
+        while not (end := self._unread.find(b"\n") + 1):
+            ready, _, _ = select.select([self._socket, SIGNALS], [], [], BOUND)
+            if not ready:
+                raise TimeoutError
+            if SIGNALS in ready:
+                SIGNALS.recv(1 << 12)
+                self._on_signal()
+            if self._socket in ready and not self._fetch() and b"\n" not in self._unread:
+                raise Gone
+        self.seen.append(json.loads(self._unread[:end]))
+        del self._unread[:end]
         return self.seen[-1]
+
+    def _fetch(self) -> bool:
+        """Read all that has arrived; False if the server's output has ended."""
+        try:
+            while data := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
+                self._unread += data
+                self._lines_received += data.count(b"\n")
+        except BlockingIOError:
+            return True
+        except ConnectionResetError:
+            pass
+        return False
 
     def _send(self, message: Message) -> None:
         try:
@@ -150,17 +190,56 @@ class SocketClient:
             self._drain()
 
 
-def play(case: Case, folder: Path, fatal: int) -> Message:
-    """Play a case in this folder; the server dies at the moment `fatal`, or not at all if 0."""
-    MOMENTS.count, MOMENTS.fatal = 0, fatal
+class Attendant:
+    """What a server's process does: its end, and what a kill at each stop would leave."""
+
+    def __init__(self, pid: int, folder: Path, fatal: int, lines: Callable[[], int]) -> None:
+        self._pid = pid
+        self._folder = folder
+        self._fatal = fatal
+        self._lines = lines
+        self.status: int | None = None
+        self.states: list[State] = []
+        self.stops: list[tuple[int, int]] = []
+        """The number of the state, and of the messages that the server has written."""
+
+    def look(self, options: int = os.WNOHANG) -> None:
+        """Note a stop, and let the server go on; or note its end. Does nothing after that."""
+        if self.status is not None:
+            return
+        pid, status = os.waitpid(self._pid, os.WUNTRACED | options)
+        if pid and os.WIFSTOPPED(status):
+            os.killpg(self._pid, signal.SIGSTOP)
+            state = read_state(self._folder)
+            if not self.states or self.states[-1] != state:
+                self.states.append(state)
+            self.stops.append((len(self.states) - 1, self._lines()))
+            dies = len(self.stops) == self._fatal
+            os.killpg(self._pid, signal.SIGKILL if dies else signal.SIGCONT)
+        elif pid:
+            self.status = status
+
+    def wait(self) -> int:
+        """Return the status with which the server has ended."""
+        while self.status is None:
+            self.look(0)
+        return os.waitstatus_to_exitcode(self.status)
+
+
+def play(case: Case, folder: Path, fatal: int, *, stops: bool) -> Message:
+    """Play a case in this folder; the server dies at the moment `fatal`, or not at all if 0.
+
+    With `stops` it is stopped at each moment, and killed while it is stopped.
+    """
+    MOMENTS.count, MOMENTS.fatal, MOMENTS.stops = 0, fatal, stops
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         ours.close()
         serve(case, folder, theirs)
     theirs.close()
-    ours.settimeout(BOUND)
-    client = SocketClient(ours)
+    client = SocketClient(ours, lambda: attendant.look())
+    attendant = Attendant(pid, folder, fatal, client.lines_received)
     failed = ""
     try:
         case.play(client, str(folder / WORK))
@@ -169,13 +248,16 @@ def play(case: Case, folder: Path, fatal: int) -> Message:
         pass
     except Exception as error:
         failed = f"{type(error).__name__}: {error}"
-        os.killpg(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
+        if attendant.status is None:
+            os.killpg(pid, signal.SIGKILL)
+    status = attendant.wait()
     ours.close()
+    folder.with_suffix(STATES).write_bytes(pickle.dumps(attendant.states))
     return {
         "told": client.seen,
         "moments": MOMENTS.count,
-        "status": os.waitstatus_to_exitcode(status),
+        "stops": attendant.stops,
+        "status": status,
         "failed": failed,
     }
 
@@ -183,6 +265,8 @@ def play(case: Case, folder: Path, fatal: int) -> Message:
 def serve(case: Case, folder: Path, theirs: socket.socket) -> NoReturn:
     """Run a server in this process, with the socket as its standard streams, and exit."""
     os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number in (0, 1):
         os.dup2(theirs.fileno(), number)
     errors = os.open(folder / ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -219,12 +303,17 @@ def slowly(reply: Reply | Refused) -> Reply | Refused:
 
 def main() -> None:
     """Answer requests until standard input ends."""
+    _WAKER.setblocking(False)
+    signal.set_wakeup_fd(_WAKER.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     import_module("reference_server.services")
     discover()
     assert ToolProvider(Home(Path("/none")), config(), ServerRequests()).toolbox.names
     for line in sys.stdin:
         asked = json.loads(line)
-        answer = play(CASES[asked["case"]], Path(asked["folder"]), asked["fatal"])
+        answer = play(
+            CASES[asked["case"]], Path(asked["folder"]), asked["fatal"], stops=asked["stops"]
+        )
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

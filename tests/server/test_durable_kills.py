@@ -1,22 +1,25 @@
 """A server killed at any moment of its work: nothing that it has reported is lost.
 
-Each play (kill_cases) is repeated, and killed after each message, after each half of a record and
-after each record (kill_player). Another server of the same home then shows the thread, and goes on
-with it.
+Each play (kill_cases) is stopped after each message, each half of a record and each record
+(kill_player); what is then on the disk is what a kill leaves there. Another server of such a home
+shows the thread, and goes on with it. The play is also repeated, and killed at some of the moments.
 """
 
 import json
 import os
+import pickle
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from disk_states import State, contents, read_state, write_state
 from kill_cases import CASES, Case, Message
-from kill_player import ERRORS, HOME, WORK
+from kill_player import ERRORS, HOME, STATES, WORK
 from model_side import says
 from session_peer import Peer, session
 
@@ -29,8 +32,8 @@ from reference_server.recovery import recover
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
 ROOT = Path(__file__).parent
-SAMPLE = 11
-"""Of so many moments `make test` takes one; `make kills` takes all."""
+SAMPLE = 23
+"""A play is killed at one of this number of moments."""
 
 
 class Player:
@@ -44,7 +47,7 @@ class Player:
             env={**os.environ, "NO_PROXY": "*"},
         )
 
-    def play(self, case: Case, folder: Path, fatal: int = 0) -> Message:
+    def play(self, case: Case, folder: Path, fatal: int = 0, *, stops: bool = False) -> Message:
         """Play a case in a new folder."""
         (work := folder / WORK).mkdir(parents=True)
         for name, text in case.states[0].items():
@@ -52,6 +55,7 @@ class Player:
         for name, content in case.files.items():
             (work / name).write_bytes(content)
         asked = {"case": case.name, "folder": str(folder), "fatal": fatal}
+        asked["stops"] = stops
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
@@ -173,7 +177,7 @@ async def read(peer: Peer, thread: str) -> Message:
     return (await peer.request("thread/read", params))["result"]["thread"]
 
 
-async def check_next_turn(peer: Peer, case: Case, told: Told, before: Message) -> None:
+async def check_next_turn(peer: Peer, case: Case, tolds: Sequence[Told], before: Message) -> None:
     """The thread takes another turn, and the model hears what was said before."""
     thread = before["id"]
     resumed = (await peer.request("thread/resume", {"threadId": thread}))["result"]["thread"]
@@ -184,73 +188,109 @@ async def check_next_turn(peer: Peer, case: Case, told: Told, before: Message) -
     words = peer.side.bodies[-1]["input"]
     check_words(words)
     spoken = json.dumps(words)
-    mine = [turn for turn in told.begun if told.thread_of[turn] == thread]
-    for turn in [] if json.dumps(PREFIX)[1:-1] in spoken else mine:
-        if told.ends.get(turn, {}).get("status") != "failed":
-            for text in texts_of(told.items.get(turn, [])):
-                assert text in case.unheard or json.dumps(text)[1:-1] in spoken
+    for told in [] if json.dumps(PREFIX)[1:-1] in spoken else tolds:
+        mine = [turn for turn in told.begun if told.thread_of[turn] == thread]
+        for turn in mine:
+            if told.ends.get(turn, {}).get("status") != "failed":
+                for text in texts_of(told.items.get(turn, [])):
+                    assert text in case.unheard or json.dumps(text)[1:-1] in spoken
     after = await read(peer, thread)
     assert after["turns"][:-1] == before["turns"]
     ids = [item["id"] for turn in after["turns"] for item in turn["items"]]
     assert len(set(ids)) == len(ids)
 
 
-async def check_after(case: Case, folder: Path, told: Told) -> None:
-    """Another server of the home finds everything."""
+async def check_after(case: Case, folder: Path, tolds: Sequence[Told]) -> None:
+    """Another server of the home finds everything, whichever of these the client was told.
+
+    What it was told grows from one to the next.
+    """
     home = Home(folder / HOME)
     recover(home)
-    replies = [says("Very well.") for _ in told.threads]
+    threads = tolds[-1].threads
+    replies = [says("Very well.") for _ in threads]
     async with session(home.root, replies) as peer:
-        for thread_id in told.threads:
+        for thread_id in threads:
             thread = await read(peer, thread_id)
-            check_stored(told, thread)
-            if thread_id == told.threads[0]:
+            aware = [told for told in tolds if thread_id in told.threads]
+            for told in aware:
+                check_stored(told, thread)
+            if thread_id == threads[0]:
                 check_files(case, folder / WORK, thread)
             if handler_of("thread/resume") is not None:
-                await check_next_turn(peer, case, told, thread)
+                await check_next_turn(peer, case, aware, thread)
     assert leftovers(home) == {}
 
 
-def report(case: Case, fatal: int, folder: Path, played: Message) -> str:
+def note(case: Case, moments: str, folder: Path, messages: list[Message]) -> str:
     """Return a message that locates a failed check."""
-    last = json.dumps(played["told"][-1]) if played["told"] else "nothing"
+    last = json.dumps(messages[-1]) if messages else "nothing"
     [*rollouts] = (folder / HOME).rglob("rollout-*.jsonl")
     stored = "".join(path.read_text(errors="replace") for path in rollouts)
-    return f"{case.name}, killed at moment {fatal}, after {last}; stored:\n{stored}"
+    return f"{case.name}, killed at {moments}, after {last}; stored:\n{stored}"
 
 
-async def check_case(player: Player, case: Case, folder: Path, first: int, step: int) -> int:
-    """Play a case, then again for each moment, or one in so many; gives the number of kills."""
-    whole = player.play(case, folder / "whole")
-    assert whole["status"] == 0, (folder / "whole" / ERRORS).read_text()
-    await check_after(case, folder / "whole", told_by(whole["told"]))
-    kills = 0
-    for fatal in range(first, whole["moments"] + 1, step):
-        place = folder / str(fatal)
-        played = player.play(case, place, fatal)
-        kills += played["status"] == -9
-        try:
-            await check_after(case, place, told_by(played["told"]))
-        except Exception as error:
-            error.add_note(report(case, fatal, place, played))
-            raise
-    assert kills
-    return kills
+def states_of(folder: Path) -> list[State]:
+    """Return the states of a play that was stopped."""
+    return pickle.loads(folder.with_suffix(STATES).read_bytes())
 
 
-@pytest.mark.kills
 @pytest.mark.parametrize("name", CASES)
 async def test_a_server_killed_at_any_moment_loses_nothing(
     player: Player, tmp_path: Path, name: str
 ) -> None:
-    await check_case(player, CASES[name], tmp_path, 1, 1)
+    case, place = CASES[name], tmp_path / "place"
+    played = player.play(case, place, stops=True)
+    assert played["status"] == 0, (place / ERRORS).read_text()
+    messages: list[Message] = played["told"]
+    await check_after(case, place, [told_by(messages)])
+    states = states_of(place)
+    assert len(played["stops"]) == played["moments"] > len(states) > 1
+    for number, state in enumerate(states):
+        counts = [lines for one, lines in played["stops"] if one == number]
+        shutil.rmtree(place)
+        write_state(state, place)
+        try:
+            await check_after(case, place, [told_by(messages[:count]) for count in counts])
+        except Exception as error:
+            moments = f"one of {len(counts)} moments"
+            error.add_note(note(case, moments, place, messages[: counts[-1]]))
+            raise
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(("number", "name"), list(enumerate(CASES)))
 async def test_a_server_killed_at_some_moments_loses_nothing(
     player: Player, tmp_path: Path, number: int, name: str
 ) -> None:
-    await check_case(player, CASES[name], tmp_path, 1 + number % SAMPLE, SAMPLE)
+    case, kills = CASES[name], 0
+    fatal = 1 + number % SAMPLE
+    while True:
+        place = tmp_path / str(fatal)
+        played = player.play(case, place, fatal)
+        try:
+            await check_after(case, place, [told_by(played["told"])])
+        except Exception as error:
+            error.add_note(note(case, f"moment {fatal}", place, played["told"]))
+            raise
+        if played["status"] != -9:
+            break
+        kills += 1
+        fatal += SAMPLE
+    assert kills
+
+
+@pytest.mark.parametrize("name", ["interrupted command", "patch"])
+def test_a_kill_leaves_the_state_in_which_the_server_was_stopped(
+    player: Player, tmp_path: Path, name: str
+) -> None:
+    for fatal in range(2, 30, 4):
+        place = tmp_path / str(fatal)
+        played = player.play(CASES[name], place, fatal, stops=True)
+        assert played["status"] == -9
+        last = states_of(place)[-1]
+        assert contents(read_state(place)) == contents(last)
+        assert played["stops"][-1] == [len(states_of(place)) - 1, len(played["told"])]
 
 
 def test_the_checks_see_what_is_lost() -> None:

@@ -103,4 +103,4 @@ async def test_a_running_server_takes_over_from_a_killed_one(
                 thread = await read(running, thread_id)
                 check_stored(told, thread)
                 assert await listed(running) >= {mine, thread_id}
-                await check_next_turn(running, case, told, thread)
+                await check_next_turn(running, case, [told], thread)

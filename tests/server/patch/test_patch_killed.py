@@ -1,19 +1,24 @@
-"""A server that is killed at any step of a patch: a later one finds all files old, or all new."""
+"""A server that is killed at any step of a patch: a later one finds all files old, or all new.
+
+A patch is applied once; what is on the disk before each step is what a kill there would leave. At
+some of the steps a server is really killed.
+"""
 
 import errno
 import itertools
-import json
 import os
+import re
+import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from patch_trees import files, snapshot
+from disk_states import State, contents, read_state, write_state
+from patch_trees import Snapshot, files, snapshot
 from test_patch_apply import AFTER, make_tree, planned
 
 from harness.protocol.wire.item import FileChangeItem
@@ -44,16 +49,18 @@ SETTINGS = ThreadSettings(
     approval_policy="never",
     sandbox=sandbox_policy("read-only"),
 )
+SAMPLE = 30
+"""A server is killed at one of this number of steps."""
 Fails = Callable[[str, int], bool]
 
 
-class Killing:
-    """Stand-in for the module `os`: the process is killed before the n-th of its calls."""
+class Steps:
+    """Stand-in for the module `os`, which calls `before` before each of its calls."""
 
     NO_STEPS = ("fspath", "kill", "getpid", "geteuid", "getegid", "strerror")
 
-    def __init__(self, at: int, fails: Fails) -> None:
-        self._at = at
+    def __init__(self, before: Callable[[], None], fails: Fails) -> None:
+        self._before = before
         self._fails = fails
         self._calls: dict[str, int] = {}
 
@@ -63,9 +70,7 @@ class Killing:
             return real
 
         def step(*args: Any, **kwargs: Any) -> Any:
-            self._at -= 1
-            if self._at == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+            self._before()
             self._calls[name] = self._calls.get(name, 0) + 1
             if self._fails(name, self._calls[name]):
                 number = errno.EPERM if name == "link" else errno.EIO
@@ -120,13 +125,14 @@ class Place:
         recorder.append(TurnStartedRecord(at=6, turn_id="turn_1", settings=SETTINGS))
         recorder.close()
 
-    def patch_it(self) -> None:
-        """Apply the patch and record the item, as a server does."""
+    def patch_it(self) -> Callable[[], None]:
+        """Apply the patch and record the item, as a server does; return what ends the server."""
         plan = planned(self.root)
         item = FileChangeItem(id="item_7", changes=[], status="inProgress")
         record = ItemRecord(at=7, turn_id="turn_1", item=item)
         heading = {"threadId": "thr_1", "record": record.plain()}
-        kept = Journal(Presence(self.home).new_journal, heading)
+        presence = Presence(self.home)
+        kept = Journal(presence.new_journal, heading)
         recorder = FileRecorder(self.rollout)
         try:
             apply_plan(plan, kept)
@@ -137,6 +143,12 @@ class Place:
         recorder.append(record.model_copy(update={"item": done}))
         kept.forget()
 
+        def end() -> None:
+            recorder.close()
+            presence.release()
+
+        return end
+
     def statuses(self) -> list[str]:
         [turn] = read_rollout(self.rollout).turns
         return [item.status for item in turn.items if isinstance(item, FileChangeItem)]
@@ -145,15 +157,43 @@ class Place:
         return [*self.root.rglob(".patch-*"), *self.home.servers.glob("*")]
 
 
-def killed(place: Place, at: int, fails: Fails) -> bool:
-    """Let a process of its own patch the tree; tells whether it came to the step and was killed."""
+@contextmanager
+def stepping(before: Callable[[], None], fails: Fails) -> Generator[None]:
+    """Have `before` called before each step in the block."""
+    steps = Steps(before, fails)
+    with pytest.MonkeyPatch.context() as patches:
+        for module in MODULES:
+            patches.setattr(module, "os", steps)
+        yield
+
+
+def states_at_every_step(place: Place, fails: Fails) -> list[State]:
+    """Patch the tree; return the state of the place before each step."""
+    states: list[State] = []
+
+    def note() -> None:
+        now = read_state(place.folder)
+        states.append(states[-1] if states and states[-1] == now else now)
+
+    with stepping(note, fails):
+        end = place.patch_it()
+    end()
+    return states
+
+
+def kill_at(place: Place, at: int, fails: Fails) -> bool:
+    """Patch the tree in a process that is killed before this step; False if it had none."""
+    steps = itertools.count(1)
+
+    def kill() -> None:
+        if next(steps) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     child = os.fork()
     if child == 0:
         try:
-            killing = Killing(at, fails)
-            for module in MODULES:
-                vars(module)["os"] = killing
-            place.patch_it()
+            with stepping(kill, fails):
+                place.patch_it()
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)
@@ -170,56 +210,76 @@ class Seen:
     is_new: bool
 
 
-def at_every_step(folder: Path, fails: Fails) -> Iterator[Seen]:
-    """Kill a server at its first step, another at its second, until one is not killed at all."""
-    for at in itertools.count(1):
-        place = Place(folder / str(at))
-        place.begin()
-        before = snapshot(place.root)
-        going_on = killed(place, at, fails)
-        recover(place.home)
-        if not going_on:
-            return
-        yield Seen(
-            statuses=place.statuses(),
-            temporaries=[str(path) for path in place.temporaries()],
-            is_old=snapshot(place.root) == before,
-            is_new=files(place.root) == AFTER,
-        )
-
-
-def print_every_step(folder: str, fails: str) -> None:
-    """Print a line for each step, as `seen_at_every_step` reads them."""
-    os.umask(0o022)
-    for seen in at_every_step(Path(folder), globals()[fails]):
-        print(json.dumps(asdict(seen)))  # noqa: T201
-
-
-def seen_at_every_step(folder: Path, fails: Fails) -> list[Seen]:
-    """Return the states, found in a new process, which forks faster than a worker of pytest."""
-    script = f"import {__name__} as here, sys; here.print_every_step(*sys.argv[1:])"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(folder), fails.__name__],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
-        stdout=subprocess.PIPE,
-        check=True,
+def seen_after_recovery(place: Place, before: Snapshot) -> Seen:
+    recover(place.home)
+    return Seen(
+        statuses=place.statuses(),
+        temporaries=[str(path) for path in place.temporaries()],
+        is_old=snapshot(place.root) == before,
+        is_new=files(place.root) == AFTER,
     )
-    return [Seen(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def seen_after(place: Place, states: list[State], before: Snapshot) -> list[Seen]:
+    """Return what a later server makes of each state."""
+    seen: list[Seen] = []
+    for number, state in enumerate(states):
+        if number and state is states[number - 1]:
+            seen.append(seen[-1])
+            continue
+        shutil.rmtree(place.folder)
+        write_state(state, place.folder)
+        seen.append(seen_after_recovery(place, before))
+    return seen
+
+
+def check_real_kills(
+    place: Place, states: list[State], seen: list[Seen], before: Snapshot, fails: Fails
+) -> None:
+    """A server killed at some of the steps leaves these states, and a later one sees the same."""
+    for at in range(1, len(states) + 1, SAMPLE):
+        shutil.rmtree(place.folder)
+        place.begin()
+        assert kill_at(place, at, fails)
+        left = read_state(place.folder)
+        assert without_random_names(left) == without_random_names(states[at - 1])
+        assert seen_after_recovery(place, before) == seen[at - 1]
+    shutil.rmtree(place.folder)
+    place.begin()
+    assert not kill_at(place, len(states) + 1, fails)
+
+
+def without_random_names(state: State) -> list[tuple[str, int, bytes | None, int]]:
+    """Return the contents of a state without the random parts of names, in order."""
+    pieces = re.compile(rb"[0-9a-f]{16}")
+    return sorted(
+        (
+            re.sub("[0-9a-f]{16}", "*", name),
+            mode,
+            content and pieces.sub(b"*", content),
+            len(names),
+        )
+        for name, (mode, content, names) in contents(state).items()
+    )
 
 
 @pytest.mark.parametrize(
     ("fails", "ends"),
     [
         (never, {"failed", "completed"}),
-        pytest.param(no_links, {"failed", "completed"}, marks=pytest.mark.kills),
-        pytest.param(last_replacement, {"failed"}, marks=pytest.mark.kills),
-        pytest.param(first_removal, {"failed", "completed"}, marks=pytest.mark.kills),
+        (no_links, {"failed", "completed"}),
+        (last_replacement, {"failed"}),
+        (first_removal, {"failed", "completed"}),
     ],
 )
 def test_whichever_step_a_server_is_killed_at_all_is_old_or_all_is_new(
     tmp_path: Path, fails: Fails, ends: set[str]
 ) -> None:
-    seen = seen_at_every_step(tmp_path, fails)
+    place = Place(tmp_path / "place")
+    place.begin()
+    before = snapshot(place.root)
+    states = states_at_every_step(place, fails)
+    seen = seen_after(place, states, before)
     assert len(seen) > 100
     assert [at for at, one in enumerate(seen, 1) if one.temporaries] == []
     made = [at for at, one in enumerate(seen, 1) if one.statuses == ["completed"]]
@@ -229,3 +289,4 @@ def test_whichever_step_a_server_is_killed_at_all_is_old_or_all_is_new(
     first = next(at for at, one in enumerate(seen) if one.statuses)
     assert {tuple(one.statuses) for one in seen[:first]} == {()}
     assert {tuple(one.statuses) for one in seen[first:]} == {(end,) for end in ends}
+    check_real_kills(place, states, seen, before, fails)
