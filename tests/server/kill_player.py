@@ -191,7 +191,7 @@ class SocketClient:
 
 
 class Attendant:
-    """What a server's process does: its end, and what a kill at each stop would leave."""
+    """Observer of a server's process: its end, and what a kill at each stop would leave."""
 
     def __init__(self, pid: int, folder: Path, fatal: int, lines: Callable[[], int]) -> None:
         self._pid = pid
