@@ -36,13 +36,13 @@ export PATH=$said/bin:$PATH
 red=$said/red
 touch "$red"
 part() { # title, command: its output in one piece; a failure is remembered
-    local title=$1 began=$SECONDS output status=0
+    local title=$1 began=$SECONDS output status=0 TIMEFORMAT=$'%U\n%S'
     shift
     output=$(mktemp "$said/XXXXXX")
-    "$@" >"$output" 2>&1 || status=$?
+    { time "$@" >"$output" 2>&1; } 2>"$output.time" || status=$?
     {
         flock 9
-        echo "== $title ($((SECONDS - began)) s)"
+        echo "== $title ($((SECONDS - began)) s, $(awk '{ cpu += $1 } END { printf "%.0f", cpu }' "$output.time") s of CPU)"
         cat "$output"
         [ "$status" = 0 ] || { echo "== $title FAILED, exit status $status"; echo "$title" >>"$red"; }
     } 9>"$said/lock"
