@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.clients.install import CannotInstall, install, install_release
 from tools.clients.page import PAGE, page
-from tools.clients.run import BIN, Outcome, Server, run
+from tools.clients.run import BIN, Outcome, Server, note_broken_duties, run
 from tools.clients.table import ROOT, Client, load_clients, load_release
 
 MAX_PROGRAMS_AT_ONCE = 4
@@ -41,6 +41,7 @@ def main(names: list[str]) -> int:
 
     with ThreadPoolExecutor(MAX_PROGRAMS_AT_ONCE) as pool:
         outcomes = list(pool.map(run_job, jobs))
+    note_broken_duties(outcomes)
     rows = list(zip(outcomes[::2], outcomes[1::2], strict=True))
     problems = [problem for row in rows for problem in _problems(*row)]
     end = f"clients: {len(rows)} on two servers in {time.monotonic() - began:.0f} s"

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +76,11 @@ class Outcome:
     breaks: tuple[str, ...] = ()
 
     @property
+    def play(self) -> Path:
+        """Return the folder of the program's run."""
+        return PLAYS / self.client.folder / self.server.name
+
+    @property
     def passed_count(self) -> int:
         """Return the number of checks that passed."""
         return sum(line.startswith("ok ") for line in self.lines)
@@ -88,9 +93,9 @@ class Outcome:
 
 
 def run(client: Client, server: Server, installed: Path) -> Outcome:
-    """Run the client's program on a server, and judge the client by the recording."""
+    """Run the client's program on a server."""
     outcome = Outcome(client, server)
-    play = PLAYS / client.folder / server.name
+    play = outcome.play
     shutil.rmtree(play, ignore_errors=True)
     for name in ("bin", "home", "user", "work", "sessions"):
         (play / name).mkdir(parents=True)
@@ -101,8 +106,30 @@ def run(client: Client, server: Server, installed: Path) -> Outcome:
         _write_program(play, client, server, by_scenario=by_scenario)
         _run_program(play, client, installed, outcome)
     outcome.seconds = time.monotonic() - began
-    outcome.breaks = _broken_duties(play)
     return outcome
+
+
+def note_broken_duties(outcomes: Iterable[Outcome]) -> None:
+    """Note the duties that the recordings of each outcome break, without INFO.
+
+    One process judges all recordings: to start it takes longer than to judge them.
+    """
+    outcome_of = {
+        str(file): outcome for outcome in outcomes for file in outcome.play.glob("sessions/*.jsonl")
+    }
+    if not outcome_of:
+        return
+    options = ["--side", "client", "--target", PROFILE, "--json", "-"]
+    command = [str(BIN / "harness"), "check", *options, *sorted(outcome_of)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    for file in json.loads(found.stdout)["files"]:
+        outcome = outcome_of[file["file"]]
+        broken = {
+            f"{duty['rule']} ({duty['level']})"
+            for duty in file["duties"]
+            if duty["verdict"] == "FAIL" and duty["level"] != "INFO"
+        }
+        outcome.breaks = tuple(sorted({*outcome.breaks, *broken}))
 
 
 @contextmanager
@@ -180,20 +207,3 @@ def _run_program(play: Path, client: Client, installed: Path, outcome: Outcome) 
     ]
     if not outcome.lines:
         outcome.problem = outcome.problem or f"no check was made: see {play / 'stderr.log'}"
-
-
-def _broken_duties(play: Path) -> tuple[str, ...]:
-    """Return the duties that the recordings break, without INFO."""
-    sessions = sorted(map(str, (play / "sessions").glob("*.jsonl")))
-    if not sessions:
-        return ()
-    options = ["--side", "client", "--target", PROFILE, "--json", "-"]
-    command = [str(BIN / "harness"), "check", *options, *sessions]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    broken = {
-        f"{duty['rule']} ({duty['level']})"
-        for file in json.loads(found.stdout)["files"]
-        for duty in file["duties"]
-        if duty["verdict"] == "FAIL" and duty["level"] != "INFO"
-    }
-    return tuple(sorted(broken))
