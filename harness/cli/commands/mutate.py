@@ -1,6 +1,6 @@
 """`harness mutate`: inject faults into a server's messages and check that the rules find them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,12 +13,13 @@ from harness.faults.mutation import Outcome
 from harness.judge.rules.discovery import all_rules
 from harness.play.config import Config, configure
 from harness.play.interruption import Interrupted, Interruption
-from harness.search.mutation.campaign import Campaign
+from harness.search.mutation.campaign import Campaign, known_occasions
 from harness.search.mutation.result import FaultResult, Score
 from harness.search.mutation.result_text import lines
 from harness.search.mutation.suite import Suite, base_of
 from harness.search.mutation.workers import WorkerLost
 from harness.trace.nearest import unknown_name
+from harness.trace.surfaces import scenario_of
 
 Say = Callable[[str], None]
 # The reference server's profile: it offers everything, so every fault must find a place.
@@ -48,7 +49,7 @@ def mutate_target(
     score = Score(config.profile.name, len(faults))
     campaign = Campaign(
         faults,
-        Suite(config).ids(),
+        Suite(config).ids(_known_scenarios(faults) if sample else None),
         {
             "configure": dict(target_options),
             "lacks": [asdict(lack) for lack in config.lacks],
@@ -121,6 +122,12 @@ def sample_faults(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
         return faults
     names = list(faults)
     return {name: faults[name] for name in (names[n * len(names) // count] for n in range(count))}
+
+
+def _known_scenarios(faults: Iterable[str]) -> set[str]:
+    """Return the names of the scenarios in which the faults are known to have a place."""
+    occasions = known_occasions()
+    return {scenario_of(scenario) for fault in faults for scenario in occasions.get(fault, ())}
 
 
 def _names(listed: str) -> list[str]:

@@ -7,6 +7,7 @@ The second tries the faults that were not killed in all other scenarios.
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from harness.faults.base import Fault, StoredOnly
 from harness.faults.mutation import Outcome
 from harness.search.mutation.plan import Place, Plan, put_into_traces
 from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
-from harness.search.mutation.workers import WorkerLost, WorkerProcess, worker_process
+from harness.search.mutation.workers import ReplacedWorker, WorkerLost, worker_process
 
 # Fault id -> ids of scenarios in which it can act, the best one first.
 Occasions = Mapping[str, Sequence[str]]
@@ -69,9 +70,6 @@ def covering_scenarios(
         uncovered = {fault: ids for fault, ids in uncovered.items() if best not in ids}
     return chosen
 
-
-# Workers lost in a row at their first job, after which the run fails.
-MAX_LOST_WORKERS = 3
 
 Job = dict[str, Any]
 # Called with the result of each fault.
@@ -149,50 +147,34 @@ class Campaign:
         faults: deque[Job],
     ) -> None:
         """Run one worker: its share of the clean plays, and when all are done, of the faults."""
-        await self._do_jobs(number, clean, self._note_clean, _lost_clean)
-        all_clean()
-        await planned.wait()
-        await self._do_jobs(number, faults, self._note_live, self._lost_live)
+        first = {**self.first_message, "faults": list(self._open_faults), "name": f"m{number}"}
+        async with AsyncExitStack() as stack:
+            worker = ReplacedWorker(lambda: worker_process(first), stack)
+            await self._do_jobs(worker, clean, self._note_clean, _lost_clean)
+            all_clean()
+            await planned.wait()
+            await self._do_jobs(worker, faults, self._note_live, self._lost_live)
 
     async def _do_jobs(
         self,
-        number: int,
+        worker: ReplacedWorker,
         jobs: deque[Job],
         note: Callable[[Job, dict[str, Any]], None],
         lost: Callable[[Job, str], None],
     ) -> None:
-        """Do jobs until none is left; a job at which a worker is lost is not repeated.
-
-        Raises `WorkerLost` if several workers in a row are lost at their first job.
-        """
-        lost_at_once = 0
+        """Do jobs until none is left; a job at which a worker is lost is not repeated."""
         while jobs:
-            first = {**self.first_message, "faults": list(self._open_faults), "name": f"m{number}"}
-            async with worker_process(first) as worker:
-                jobs_done, reason = await self._do_jobs_on(worker, jobs, note, lost)
-            lost_at_once = 0 if jobs_done else lost_at_once + 1
-            if jobs and lost_at_once == MAX_LOST_WORKERS:
-                raise WorkerLost(f"{MAX_LOST_WORKERS} workers, one after the other: {reason}")
-
-    async def _do_jobs_on(
-        self,
-        worker: WorkerProcess,
-        jobs: deque[Job],
-        note: Callable[[Job, dict[str, Any]], None],
-        lost: Callable[[Job, str], None],
-    ) -> tuple[int, str]:
-        """Return the number of jobs that a worker did, and why it was lost, "" if it was not."""
-        jobs_done = 0
-        while jobs:
+            await worker.start()
+            if not jobs:
+                return
             job = jobs.popleft()
             try:
                 answer = await worker.ask(job)
             except WorkerLost as reason:
                 lost(job, str(reason))
-                return jobs_done, str(reason)
-            note(job, answer)
-            jobs_done += 1
-        return jobs_done, ""
+                await worker.end(reason, is_needed=bool(jobs))
+            else:
+                note(job, answer)
 
     def _note_clean(self, job: Job, answer: dict[str, Any]) -> None:
         self.score.scenarios += 1

@@ -1,5 +1,6 @@
 """Scenarios of a mutation run (the bundled ones, on each surface), and its folder."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from harness.judge.rules.discovery import all_rules
@@ -19,12 +20,16 @@ class Suite:
         self._capabilities = [capability.id for capability in config.book.capabilities]
         self._loaded: dict[str, Loaded] = {}
 
-    def ids(self) -> list[str]:
-        """Return the ids on all surfaces, those of the session's surface first."""
+    def ids(self, names: Collection[str] | None = None) -> list[str]:
+        """Return the ids on all surfaces, those of the session's surface first.
+
+        Only those of the scenarios `names`, without loading others; None for all.
+        """
         surfaces = self._config.surfaces
         ids = [
             surface_id(name, surface)
             for name in bundled_files()
+            if names is None or name in names
             for surface in self._config.surfaces_of(self._load(name).scenario)
         ]
         return sorted(ids, key=lambda name: surfaces.index(surface_of(name)))

@@ -8,8 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from typing import Any
 
 import anyio
@@ -27,6 +32,8 @@ _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_JOB_SECONDS = 90.0
 # Seconds for a worker to end its processes.
 END_SECONDS = 10.0
+# Workers lost in a row at their first job, after which the run fails.
+MAX_LOST_WORKERS = 3
 
 
 class WorkerLost(HarnessError):
@@ -89,6 +96,44 @@ async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProce
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
+
+
+class ReplacedWorker:
+    """A worker that is started when it is needed, and replaced by another after it was lost.
+
+    `stack` ends the last one.
+    """
+
+    def __init__(
+        self, open_worker: Callable[[], AbstractAsyncContextManager[Any]], stack: AsyncExitStack
+    ) -> None:
+        self._open = open_worker
+        self._stack = stack
+        self._worker: Any = None
+        self._jobs_done = self._lost_at_once = 0
+
+    async def start(self) -> None:
+        """Start a worker unless one runs. Raises `WorkerLost` if it ends at once."""
+        if self._worker is None:
+            self._worker, self._jobs_done = await self._stack.enter_async_context(self._open()), 0
+
+    async def ask(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a job and return its answer. Raises `WorkerLost` if none comes in time."""
+        answer = await self._worker.ask(job)
+        self._jobs_done, self._lost_at_once = self._jobs_done + 1, 0
+        return answer
+
+    async def end(self, reason: WorkerLost, *, is_needed: bool) -> None:
+        """End the lost worker.
+
+        If another `is_needed`, raises `WorkerLost` after several in a row were lost at their first
+        job.
+        """
+        self._worker = None
+        await self._stack.aclose()
+        self._lost_at_once += not self._jobs_done
+        if is_needed and self._lost_at_once == MAX_LOST_WORKERS:
+            raise WorkerLost(f"{MAX_LOST_WORKERS} workers, one after the other: {reason}")
 
 
 async def _end(process: Process) -> None:
