@@ -62,8 +62,8 @@ judge() { # profile, program
 }
 faults() { # profile, program: how many faults the rules notice in this server's own messages
     # A fault that survives here (1) is to be read by hand: the server gave its rule no occasion, or
-    # the rule keeps silent on purpose.
-    $offline $bin/harness mutate --target "$1" --server-cmd "$2 app-server" --sample 40 \
+    # the rule keeps silent on purpose. One worker, since other parts run beside it.
+    $offline $bin/harness mutate --target "$1" --server-cmd "$2 app-server" --sample 40 -n 1 \
         || [ $? -eq 1 ]
 }
 python_sdk() { # program, anywhere but in a git repository

@@ -35,6 +35,9 @@ enabled = true
 [analytics]
 enabled = false
 
+[features]
+shell_snapshot = false
+
 [model_providers.mock]
 name = "mock"
 base_url = "{url}"
@@ -180,6 +183,8 @@ def _run_program(play: Path, client: Client, installed: Path, outcome: Outcome) 
         "HOME": str(play / "user"),
         "CODEX_HOME": str(play / "home"),
         "CODEX_API_KEY": "harness-key",
+        # Otherwise each turn makes git look at the whole checkout several times.
+        "GIT_CEILING_DIRECTORIES": str(play),
         "NODE_NO_WARNINGS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
