@@ -55,10 +55,12 @@ judge() { # profile, program
     [ -z "${HARNESS_ARGS:-}" ] || return 0
     part "$1, its exec and mcp" $offline $bin/harness run --target "$1" --agent-cmd "$2" \
         --lanes $lanes --json ".harness/reports/$1-programs.json"
-    # Not scenarios/clients: all of them have several clients, so the first part plays them over WebSocket.
-    part "$1 over WebSocket" $offline $bin/harness run --target "$1" \
-        --server-cmd "$2 app-server --listen {listen}" --lanes $lanes \
-        scenarios/language scenarios/turns/plain-turn.scenario.yaml
+    # Not scenarios/clients: all of them have several clients, so the first part plays them over
+    # WebSocket. With the shell snapshots that the profiles turn off: one of an ephemeral thread is
+    # a file that its scenario can see.
+    part "$1 over WebSocket, with shell snapshots" $offline $bin/harness run --target "$1" \
+        --server-cmd "$2 app-server --listen {listen} -c features.shell_snapshot=true" --lanes $lanes \
+        scenarios/language scenarios/turns/plain-turn.scenario.yaml scenarios/threads/ephemeral.scenario.yaml
 }
 faults() { # profile, program: how many faults the rules notice in this server's own messages
     # A fault that survives here (1) is to be read by hand: the server gave its rule no occasion, or
