@@ -15,6 +15,8 @@ MAX_TURNS: Final = 1000
 MAX_QUESTIONS: Final = 1000
 MAX_BROADCASTS: Final = 1000
 MAX_UNSTORED_ITEMS: Final = 1000
+NOTED_AT_ONCE: Final = ("turn/started", "item/completed")
+"""Notifications of which later messages of the same batch repeat something."""
 KINDS: Final = ("thread", "turn", "list", "question")
 """First words of the placeholders whose values are here."""
 _SETTINGS: Final = ("model", "approvalPolicy", "sandbox", "cwd", "modelProvider")

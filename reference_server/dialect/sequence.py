@@ -26,29 +26,37 @@ class Written:
 
     __slots__ = ("body", "message", "params", "step")
 
-    def __init__(self, message: Message, step: str, params: Any = None) -> None:
+    def __init__(
+        self, message: Message, step: str, body: dict[str, Any], params: Any = None
+    ) -> None:
         self.message = message
         self.step = step
+        self.body = body
         self.params = params
-        self.body: dict[str, Any]
-        """Found once, since each row about the step asks for it."""
-        if "method" in message:
-            self.body = _object(message.get("params"))
-            return
-        asked = _object(params)
-        ids = {
-            name: asked[name] for name in ("threadId", "turnId") if isinstance(asked.get(name), str)
-        }
-        self.body = {**ids, **_object(message.get("result"))}
 
 
-def step_of(message: Message, method: str) -> str:
-    """Return the step of a message whose own or whose request's method is given."""
-    if "method" not in message:
-        return f"{method} {'error' if 'error' in message else 'result'}"
+def notification_of(message: Message, method: str) -> Written:
+    """Return a notification as a message of its step."""
+    params = _object(message.get("params"))
+    return Written(message, _step_of(method, params), params)
+
+
+def request_of(message: Message, method: str) -> Written:
+    """Return a request of the server as a message of its step."""
+    return Written(message, f"{method} request", _object(message.get("params")))
+
+
+def answer_of(message: Message, method: str, params: Any) -> Written:
+    """Return the answer to a request as a message of its step."""
+    asked = _object(params)
+    ids = {name: asked[name] for name in ("threadId", "turnId") if isinstance(asked.get(name), str)}
+    step = f"{method} {'error' if 'error' in message else 'result'}"
+    return Written(message, step, {**ids, **_object(message.get("result"))}, params)
+
+
+def _step_of(method: str, params: Message) -> str:
     if not method.startswith(_NAMED_BY_PARAMS):
         return method
-    params = _object(message.get("params"))
     if method == _STATUS:
         status = _object(params.get("status"))
         return " ".join([method, str(status.get("type")), *status.get("activeFlags", ())])
@@ -84,6 +92,12 @@ class _Plan(NamedTuple):
     after: list[_Addition]
     later_steps: tuple[str, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether a message of the step is written as it is; held ones may come before."""
+        others = self[:3] + self[4:]
+        return not any(others)
+
 
 class Sequencer:
     """Arranges the messages to one client; `complete` adds the members around a notification."""
@@ -115,6 +129,8 @@ class Sequencer:
         self._held: list[tuple[HoldRow, Written]] = []
         self._orders = dialect.orders
         self._plans: dict[str, _Plan] = {}
+        self._plain_steps: set[str] = set()
+        """Steps without rows or notes, such as most deltas."""
         self._running: set[Any] = set()
         """Threads that were active in the last status that this client read."""
         self._started: dict[Any, float] = {}
@@ -126,6 +142,10 @@ class Sequencer:
         # A message can be put before its neighbour, of whose additions it is the first.
         neighbour = max(len(arranged) - 1, 0)
         for place, written in enumerate(messages):
+            if written.step in self._plain_steps and not self._held:
+                neighbour = len(arranged)
+                arranged.append(written)
+                continue
             plan = self._plan_of(written.step)
             for note in plan.early_notes:
                 note(written.body)
@@ -189,7 +209,7 @@ class Sequencer:
         pending = self._memory.broadcasts_since(self._broadcasts, self)
         self._broadcasts = self._memory.broadcast_count
         for message in pending:
-            yield Written(message, message["method"])
+            yield notification_of(message, message["method"])
 
     def _append(self, written: Written, plan: _Plan, arranged: list[Written]) -> None:
         """Append a message between those that the release adds, and note what it says."""
@@ -217,12 +237,14 @@ class Sequencer:
             self._complete(message)
             if row.everyone:
                 self._memory.broadcast(self, message)
-            arranged.append(Written(message, step_of(message, row.method)))
+            arranged.append(notification_of(message, row.method))
 
     def _plan_of(self, step: str) -> _Plan:
         plan = self._plans.get(step)
         if plan is None:
             plan = self._plans[step] = self._make_plan(step)
+            if plan.is_empty:
+                self._plain_steps.add(step)
         return plan
 
     def _make_plan(self, step: str) -> _Plan:

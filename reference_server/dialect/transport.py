@@ -15,9 +15,15 @@ from reference_server.dialect.ids import to_uuid, with_uuids
 from reference_server.dialect.lines import decode_foreign, decode_own, encode_own
 from reference_server.dialect.mappers import Mapper, Step
 from reference_server.dialect.mapping import Compiler
-from reference_server.dialect.memory import Memory
+from reference_server.dialect.memory import NOTED_AT_ONCE, Memory
 from reference_server.dialect.placeholders import filler
-from reference_server.dialect.sequence import Sequencer, Written, step_of
+from reference_server.dialect.sequence import (
+    Sequencer,
+    Written,
+    answer_of,
+    notification_of,
+    request_of,
+)
 from reference_server.dialect.settings import Settings
 from reference_server.refusal import HIDDEN_METHOD, UNKNOWN_METHOD
 from reference_server.transport.base import Incoming, Transport
@@ -200,12 +206,13 @@ class DialectTransport:
             self._facts["message"] = message["params"]
             message["params"] = mapper(message["params"])
         if is_request:
-            written.append(Written(message, f"{method} request"))
+            written.append(request_of(message, method))
             return
         for step in steps:
             step(message)
-        notification = Written(message, step_of(message, method))
-        self.memory.note_at_once(notification.step, notification.body)
+        notification = notification_of(message, method)
+        if method in NOTED_AT_ONCE:
+            self.memory.note_at_once(notification.step, notification.body)
         written.append(notification)
 
     def _complete(self, message: Message) -> None:
@@ -226,8 +233,10 @@ class DialectTransport:
         method = "" if request is None else request["method"]
         params = None if request is None else request["params"]
         for answer in self._answers(message, request, method):
-            own = answer.get("method") or method
-            yield Written(answer, step_of(answer, own), params)
+            if "method" in answer:
+                yield notification_of(answer, answer["method"])
+            else:
+                yield answer_of(answer, method, params)
 
     def _answers(self, message: Message, request: Message | None, method: str) -> Iterator[Message]:
         row = self._dialect.methods.get(method)

@@ -6,6 +6,7 @@ imported on first use: a process that never lists skills never imports the model
 """
 
 from enum import StrEnum
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -63,6 +64,7 @@ class MethodSpec(NamedTuple):
         return None if self.result_name is None else _model(self.result_name)
 
 
+@cache
 def _model(name: str) -> type[WireModel]:
     module, _, attribute = name.partition(".")
     return getattr(import_module(f"harness.protocol.wire.{module}"), attribute)
