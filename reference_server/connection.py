@@ -65,7 +65,10 @@ class Connection:
         self._reading = anyio.CancelScope()
         self._answering = anyio.CancelScope()
         self._farewell = anyio.CancelScope()
-        self._input_read = anyio.Event()
+        self.input_read = anyio.Event()
+        """Set once no more of the client's input is read."""
+        self.ended = anyio.Event()
+        """Set once nothing more can be sent."""
         self._hurried = False
         self.outbox = Outbox(transport, may_give_up=may_give_up)
         self.initialized = False
@@ -86,7 +89,7 @@ class Connection:
             tasks.start_soon(self._end_when_given_up, tasks.cancel_scope)
             with self._reading:
                 await self._read(receiver)
-            self._input_read.set()
+            self.input_read.set()
             with self._answering:
                 await self._wait_for_requests_below(1)
             await before_closing()
@@ -96,6 +99,7 @@ class Connection:
                 self._hurry()
         # Messages that are still queued are lost; stop all waiting for room in the queue.
         self.outbox.give_up()
+        self.ended.set()
 
     def stop_reading(self) -> None:
         """Take no more input, as if the client had ended it, and close within `FAREWELL_TIME`."""
@@ -129,7 +133,7 @@ class Connection:
         """
         async with anyio.create_task_group() as either:
             either.start_soon(self._cancel_after, self._transport.wait_for_end, either.cancel_scope)
-            either.start_soon(self._cancel_after, self._input_read.wait, either.cancel_scope)
+            either.start_soon(self._cancel_after, self.input_read.wait, either.cancel_scope)
         while not self.outbox.gone:
             with anyio.move_on_after(ANSWER_TIME) as silence:
                 await self.outbox.wait_until_queued()

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from harness.protocol.wire.base import Json, WireModel
-from harness.protocol.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
+from harness.protocol.wire.methods import BY_METHOD, Direction, Scope
 from harness.protocol.wire.rpc import ErrorCode
 from reference_server.brief import brief, brief_value
 from reference_server.call import Call
 from reference_server.connection import Connection
 from reference_server.envelope import IncomingRequest
+from reference_server.extra_methods import FindExtraMethod, no_extra_method
 from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
@@ -53,9 +54,11 @@ class Router:
         *,
         requires_initialize: bool,
         answers: ScriptedAnswers = NO_ANSWERS,
+        find_extra: FindExtraMethod = no_extra_method,
     ) -> None:
         self._lanes = lanes
         self._answers = answers
+        self._find_extra = find_extra
         self._services = services
         self._requires_initialize = requires_initialize
 
@@ -68,18 +71,18 @@ class Router:
                 return
         call = Call(connection, request, self._services)
         try:
-            spec, handler = self._find(connection, request.method)
-            params = check_params(spec, request.params)
+            scope, model, handler = self._find(connection, request.method)
+            params = check_params(model, request.params)
         except Refusal as refusal:
             call.refuse(refusal.code, refusal.message)
             return
         connection.in_use = True
         job = partial(_carry_out, call, handler, params)
         lane: Json = getattr(params, "thread_id", None)
-        if spec.scope is Scope.THREAD and isinstance(lane, str):
+        if scope is Scope.THREAD and isinstance(lane, str):
             connection.begin_request()
             self._lanes.submit(lane, partial(_run_request, connection, job))
-        elif spec.scope is Scope.NONE:
+        elif scope is Scope.NONE:
             connection.begin_request()
             self._lanes.run_at_once(partial(_run_request, connection, job))
         else:
@@ -99,8 +102,16 @@ class Router:
         is_early = self._requires_initialize and not connection.initialized
         return method == "initialize" or not is_early
 
-    def _find(self, connection: Connection, method: str) -> tuple[MethodSpec, AnyHandler]:
+    def _find(
+        self, connection: Connection, method: str
+    ) -> tuple[Scope, type[WireModel], AnyHandler]:
+        """Return in which order a method is carried out, the model of its params, its handler."""
         spec = BY_METHOD.get(method)
+        extra = self._find_extra(method) if spec is None else None
+        if extra is not None:
+            if not self._is_admitted(connection, method):
+                raise invalid_request("Not initialized")
+            return Scope.NONE, extra.params, extra.handler
         is_request = spec is not None and spec.direction is Direction.CLIENT_REQUEST
         # Not for an unknown method: looking for its handler would import all of them.
         handler = handler_of(method) if is_request else None
@@ -108,7 +119,7 @@ class Router:
             raise unknown_method(brief_value(method))
         if not self._is_admitted(connection, method):
             raise invalid_request("Not initialized")
-        return spec, handler
+        return spec.scope, spec.params, handler
 
 
 async def _run_request(connection: Connection, job: "partial[Any]") -> None:
@@ -135,14 +146,14 @@ async def _carry_out(call: Call, handler: AnyHandler, params: WireModel) -> None
             call.refuse(ErrorCode.INTERNAL_ERROR, f"internal error: {type(error).__name__}")
 
 
-def check_params(spec: MethodSpec, params: Json) -> WireModel:
-    """Return the params as the method's model; null counts as {}. Raises Refusal if wrong."""
+def check_params(model: type[WireModel], params: Json) -> WireModel:
+    """Return the params as a method's model; null counts as {}. Raises Refusal if wrong."""
     fields: Json = {} if params is None else params
     if not isinstance(fields, dict):
         raise invalid_params("params: must be an object")
     try:
         check_lists(fields)
-        return spec.params.parse(fields)
+        return model.parse(fields)
     except LimitExceeded as error:
         raise invalid_params(str(error)) from None
     except ValidationError as error:

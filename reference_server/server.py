@@ -17,6 +17,7 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.envelope import IncomingAnswer, IncomingRequest
+from reference_server.extra_methods import FindExtraMethod, no_extra_method
 from reference_server.lanes import Lanes
 from reference_server.late_imports import fast_imports
 from reference_server.outbox import Outbox
@@ -42,6 +43,7 @@ class Server:
         model_transport: "MakeTransport | None" = None,
         requires_initialize: bool = False,
         answers: ScriptedAnswers = NO_ANSWERS,
+        find_extra: FindExtraMethod = no_extra_method,
         clock: "Clock" = time.time,
     ) -> None:
         self._router = Router(
@@ -49,6 +51,7 @@ class Server:
             lambda: self.services,
             requires_initialize=requires_initialize,
             answers=answers,
+            find_extra=find_extra,
         )
         self._connections: set[Connection] = set()
         self.stop_requested = anyio.Event()
@@ -148,6 +151,7 @@ async def running_server(
     model_transport: "MakeTransport | None" = None,
     requires_initialize: bool = False,
     answers: ScriptedAnswers = NO_ANSWERS,
+    find_extra: FindExtraMethod = no_extra_method,
     clock: "Clock" = time.time,
 ) -> AsyncGenerator[Server]:
     """Run a server for the length of the block.
@@ -162,6 +166,7 @@ async def running_server(
             model_transport=model_transport,
             requires_initialize=requires_initialize,
             answers=answers,
+            find_extra=find_extra,
             clock=clock,
         )
         try:

@@ -6,6 +6,7 @@ module with the first request that needs it (`Server.services`).
 
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import anyio
@@ -32,6 +33,7 @@ from reference_server.session.subscribers import Everyone
 from reference_server.session.thread import Clock
 
 if TYPE_CHECKING:
+    from reference_server.client_commands.commands import ClientCommands
     from reference_server.mcp.servers import McpServers
     from reference_server.model.pool import MakeTransport
 
@@ -53,6 +55,7 @@ class Services:
         clock: Clock,
         outboxes: Callable[[], list[Outbox]],
     ) -> None:
+        self._config = config
         self.everyone = Everyone(outboxes)
         rollouts = RolloutStore(home)
         ids = IdAllocator(home.counters, rollouts.highest_ids)
@@ -69,6 +72,13 @@ class Services:
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         tasks.start_soon(self.syncer.run)
+
+    @cached_property
+    def client_commands(self) -> "ClientCommands":
+        """Return the commands that clients run themselves."""
+        from reference_server.client_commands.commands import ClientCommands
+
+        return ClientCommands(self._config, self.tools)
 
     async def end_turns(self) -> None:
         """Interrupt the running turns; wait until their ends are queued and recorded."""

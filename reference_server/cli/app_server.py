@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from reference_server.cli.edge import edge_of_process
+from reference_server.cli.edge import edge_of_process, extra_methods_of_process
 from reference_server.cli.process import (
     begin_log,
     call_on_first_signal,
@@ -298,6 +298,7 @@ def _run_server(options: Options, environment: dict[str, str]) -> None:
         model_transport=model_transport,
         requires_initialize=options.require_initialize,
         answers=answers,
+        find_extra=extra_methods_of_process(environment),
     )
     anyio.run(_serve, server, listening, edge)
 

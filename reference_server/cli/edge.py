@@ -1,8 +1,9 @@
-"""The edge of a process: how the clients of its transports speak."""
+"""The edge of a process: how the clients of its transports speak, and which methods they have."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from reference_server.extra_methods import FindExtraMethod, no_extra_method
 from reference_server.transport.base import Edge, plain_edge
 
 
@@ -14,3 +15,12 @@ def edge_of_process(environment: Mapping[str, str], home: Path) -> Edge:
     from reference_server.dialect.choice import edge_of
 
     return edge_of(environment, str(home))
+
+
+def extra_methods_of_process(environment: Mapping[str, str]) -> FindExtraMethod:
+    """Return what finds the methods that the dialect in the environment adds to the text's."""
+    if not environment.get("AGENT_DIALECT"):
+        return no_extra_method
+    from reference_server.dialect.choice import extra_methods_of
+
+    return extra_methods_of(environment)

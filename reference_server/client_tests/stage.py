@@ -22,6 +22,7 @@ from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import FAREWELL_TIME, Connection
+from reference_server.dialect.choice import extra_methods_of
 from reference_server.dialect.client_words import client_words_of
 from reference_server.envelope import encode_error
 from reference_server.model.scripted import ScriptedConnection
@@ -84,6 +85,7 @@ class Stage:
         self._bounds = bounds
         self._say = say
         self._dialect = client_words_of(environment)
+        self._find_extra = extra_methods_of(environment)
         self._on_result = on_result
         self._begun_count = 0
         self._running: dict[Server, StagedConnection] = {}
@@ -255,6 +257,7 @@ class Stage:
             model_transport=lambda: ScriptedConnection(laid_out.model),
             requires_initialize=self._requires_initialize,
             answers=ScriptedAnswers(connection.loaded.scenario.answers_by_method()),
+            find_extra=self._find_extra,
         ) as server:
             self._running[server] = connection
             if self.stop_requested.is_set():

@@ -8,9 +8,18 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 from harness.protocol.dialects.table import FAMILY, Dialect, DialectError, load_dialect
+from reference_server.extra_methods import ExtraMethod, FindExtraMethod, no_extra_method
 from reference_server.transport.base import Edge, Transport, plain_edge
 
-__all__ = ["DialectError", "dialect_of", "edge_of", "name_in", "take_over", "without_option"]
+__all__ = [
+    "DialectError",
+    "dialect_of",
+    "edge_of",
+    "extra_methods_of",
+    "name_in",
+    "take_over",
+    "without_option",
+]
 
 VARIABLE = "AGENT_DIALECT"
 FOLDER_VARIABLE = "AGENT_FOLDER"
@@ -54,6 +63,23 @@ def edge_of(environment: Mapping[str, str], home: str) -> Edge:
         return DialectTransport(transport, dialect, home, memory)
 
     return speak
+
+
+def extra_methods_of(environment: Mapping[str, str]) -> FindExtraMethod:
+    """Return what finds the methods of the noted dialect that the server carries out itself."""
+    dialect = dialect_of(environment)
+    if dialect is None:
+        return no_extra_method
+    own = {name for name, row in dialect.methods.items() if row.own}
+
+    def find(method: str) -> ExtraMethod | None:
+        if method not in own:
+            return None
+        from reference_server.dialect.own_methods import METHODS
+
+        return METHODS[method]
+
+    return find
 
 
 def without_option(words: Sequence[str]) -> tuple[str, list[str]]:

@@ -255,6 +255,10 @@ class DialectTransport:
             ):
                 yield from self._answer_by_row(message["id"], row, request)
                 return
+            if row is not None and row.own:
+                # It is answered in the codes of the release already.
+                yield message
+                return
             undo = None if request is None else request.get("undo")
             if undo is not None:
                 undo()

@@ -33,7 +33,7 @@ for _ in range((size - len(head) - 8) // len(block)):
 request = decode(line)
 # Its lists are longer than any that are taken; what counts is what it takes to find out.
 with contextlib.suppress(Refusal):
-    check_params(BY_METHOD["turn/start"], request.params)
+    check_params(BY_METHOD["turn/start"].params, request.params)
 end(type(request).__name__)
 """
 

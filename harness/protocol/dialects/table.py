@@ -94,7 +94,8 @@ class MethodRow(NamedTuple):
 
     `result` or `error` (code and message) is the answer; `via` is a method of the text whose result
     the placeholders of `result` take values from, with `params` in place of the client's.
-    `notifications` follow the answer, as pairs of method and params.
+    `notifications` follow the answer, as pairs of method and params. With `own` the server carries
+    the request out itself.
     """
 
     name: str
@@ -103,6 +104,7 @@ class MethodRow(NamedTuple):
     via: str = ""
     notifications: tuple[tuple[str, Any], ...] = ()
     params: Any = None
+    own: bool = False
 
 
 class JoinRow(NamedTuple):
@@ -354,4 +356,5 @@ def _method_row(row: Mapping[str, Any]) -> MethodRow:
         row.get("via", ""),
         tuple((one["method"], one["params"]) for one in row.get("notifications", ())),
         row.get("params"),
+        row.get("own", False),
     )
