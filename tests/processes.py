@@ -71,11 +71,13 @@ def run_warm(
     together: bool = False,
     given: str = "",
     programs: Path = COMMANDS,
+    bound: float = BOUND,
 ) -> Said:
     """Run `harness WORDS` or `python -m pytest WORDS` to its end.
 
     `given` is its standard input: a pipe that is filled before the command begins. `programs` is
-    the folder of programs of the environment whose packages it uses.
+    the folder of programs of the environment whose packages it uses. After `bound` seconds it is
+    killed, and `TimeoutExpired` raised.
 
     The command runs in a process of its own, which is forked instead of started. Python reads its
     environment variables only at a start, so if `env` has others of them, it is started. pytest
@@ -96,6 +98,7 @@ def run_warm(
             env=env,
             streams=(source, out.fileno(), out.fileno() if together else err.fileno()),
             programs=programs,
+            bound=bound,
         )
         said = []
         for stream in (out, err):
@@ -111,9 +114,10 @@ def fork_command(
     env: dict[str, str],
     streams: tuple[int, int, int],
     programs: Path,
+    bound: float = BOUND,
 ) -> int:
     """Run `harness …` or pytest in a fork, with these standard streams; return its exit status."""
-    return start_fork(words, cwd=cwd, env=env, streams=streams, programs=programs).wait()
+    return start_fork(words, cwd=cwd, env=env, streams=streams, programs=programs).wait(bound)
 
 
 def start_fork(
