@@ -1,14 +1,15 @@
 """Commands in README and the pages beside it, run with the wheel alone.
 
-The environment is fresh and the folder empty. Most commands run in forks; test_wheel.py and
-test_commands_from_the_wheel.py start the script. Pages that need a checkout: tests/docs.
+The environment is fresh and the folder empty. Most commands run in forks; test_wheel.py,
+test_commands_from_the_wheel.py and test_client_tests.py start the scripts. Pages that need a
+checkout: tests/docs.
 """
 
 import os
 from pathlib import Path
 
 import pytest
-from forked_programs import forking_harness
+from forked_programs import forked_programs
 from fresh import ROOT, Fresh
 from markdown_pages import blocks
 from page_reader import PAGE_BOUND, Reader
@@ -20,6 +21,9 @@ PAGES = [
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     if any(block.runnable for block in blocks(page))
 ]
+# Words of commands that play the whole suite once more than the first `harness run` of README.md
+# does, on the same server: they play the scenarios of one tag.
+SAMPLED = {"README.md": ("bundled", "rules::turn.completes"), "tour.md": ("--max-time",)}
 
 
 @pytest.mark.timeout(PAGE_BOUND)
@@ -28,11 +32,18 @@ def test_the_commands_of_a_page_work_with_the_wheel_alone(
     page: Path, fresh: Fresh, empty: Path
 ) -> None:
     environment = fresh.environment(empty.parent)
-    with forking_harness(fresh) as folder:
+    with forked_programs(fresh, SAMPLED.get(page.name, ())) as folder:
         environment["PATH"] = os.pathsep.join([str(folder), environment["PATH"]])
         reader = Reader(empty, environment)
         reader.read_page(page)
     assert not reader.wrong, "\n".join(reader.wrong)
+
+
+def test_the_commands_that_are_sampled_are_on_their_pages() -> None:
+    for page in PAGES:
+        commands = [word for block in blocks(page) if block.runnable for word in block.body.split()]
+        for word in SAMPLED.get(page.name, ()):
+            assert commands.count(word) == 1, (page.name, word)
 
 
 def test_the_pages_for_newcomers_are_among_them() -> None:
