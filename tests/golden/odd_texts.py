@@ -43,11 +43,10 @@ def _has_utf8(text: str) -> bool:
 
 ESCAPED = " ".join(TEXTS.values())
 # Judging all conversations takes seconds of CPU, so the texts share them.
-JOINED: tuple[str | bytes, ...] = (
-    ESCAPED,
-    " ".join(filter(_has_utf8, TEXTS.values())),
-    LONG_TEXT + b"\xff\xfe\xc3(",
-)
+UNESCAPED = " ".join(filter(_has_utf8, TEXTS.values()))
+NOT_UTF8 = LONG_TEXT + b"\xff\xfe\xc3("
+LINES = (UNESCAPED, NOT_UTF8)
+JOINED: tuple[str | bytes, ...] = (ESCAPED, *LINES)
 """Problematic texts: as escapes of JSON; as they are; not UTF-8, in a long line."""
 PLACE = "here it stands"
 
@@ -64,6 +63,12 @@ Sample = tuple[str, int, Path]
 
 
 @cache
+def _conversations() -> dict[str, Trace]:
+    """Return all conversations by name; they are built once."""
+    return dict(conversations())
+
+
+@cache
 def samples() -> dict[tuple[MessageKind, Path], Sample]:
     """Return a conversation, a frame and a path for each member of each kind of message.
 
@@ -72,7 +77,7 @@ def samples() -> dict[tuple[MessageKind, Path], Sample]:
     found: dict[tuple[MessageKind, Path], tuple[int, Sample]] = {}
     for is_wrong in (False, True):
         known = {kind for kind, _ in found}
-        for name, trace in conversations():
+        for name, trace in _conversations().items():
             if is_wrong is not _breaks_a_rule(name):
                 continue
             methods = {one.id: one.method for one in trace.frames if one.kind is Kind.REQUEST}
@@ -94,7 +99,7 @@ def odd_conversations(*texts: str | bytes) -> Iterator[tuple[str, Trace]]:
     places: dict[str, dict[int, list[Path]]] = {}
     for name, seq, path in samples().values():
         places.setdefault(name, {}).setdefault(seq, []).append(path)
-    traces = dict(conversations())
+    traces = _conversations()
     for name, found in places.items():
         yield name, _with_copies(traces[name], found, texts)
     for name, row, path in mark_samples().values() if ESCAPED in texts else ():
@@ -105,7 +110,7 @@ def odd_conversations(*texts: str | bytes) -> Iterator[tuple[str, Trace]]:
 def mark_samples() -> dict[tuple[str, Path], Sample]:
     """Return a conversation, a row and a path in its data for each text in each kind of mark."""
     found: dict[tuple[str, Path], tuple[int, Sample]] = {}
-    for name, trace in conversations():
+    for name, trace in _conversations().items():
         rows = [json.loads(line) for line in lines(trace)]
         for number, row in enumerate(rows):
             for path in _members(row["data"]) if "mark" in row else ():
@@ -166,9 +171,10 @@ def _with_copies(
         numbers[seq] = row["frame"] = count
         count += 1
         here = places.get(seq, [])
-        # A line that is not UTF-8 has no members: only the text's place in the line can matter.
-        few = dict.fromkeys(here[:1] + here[-1:])
-        for text, path in [(t, p) for t in texts for p in (few if isinstance(t, bytes) else here)]:
+        # A line that is not UTF-8 has no members, and the values of the unescaped text are among
+        # those of the escaped one: only the text's place in the line can matter.
+        few = dict.fromkeys((*here[:1], *here[len(here) // 2 :][:1], *here[-1:]))
+        for text, path in [(t, p) for t in texts for p in (few if t in LINES else here)]:
             content = _content(_with_text(trace.frames[seq].json, path), text)
             rows.append({**_without_content(row), "frame": count, **content})
             count += 1
