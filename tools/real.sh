@@ -39,7 +39,8 @@ part() { # title, command: its output in one piece; a failure is remembered
     local title=$1 began=$SECONDS output status=0 TIMEFORMAT=$'%U\n%S'
     shift
     output=$(mktemp "$said/XXXXXX")
-    { time "$@" >"$output" 2>&1; } 2>"$output.time" || status=$?
+    # In a shell of its own, which counts no other part that ends meanwhile.
+    (time "$@" >"$output" 2>&1) 2>"$output.time" || status=$?
     {
         flock 9
         echo "== $title ($((SECONDS - began)) s, $(awk '{ cpu += $1 } END { printf "%.0f", cpu }' "$output.time") s of CPU)"
