@@ -122,7 +122,9 @@ class DialectTransport:
         params = message.get("params")
         # The ids of these params stay as the client wrote them.
         kept = dict(cast("Message", params)) if isinstance(params, dict) else params
-        self._requests[request_id] = {"method": method, "params": kept}
+        # Of names that a client makes up nothing is kept: plans are by method.
+        known = method if row is not None or method in BY_METHOD else ""
+        self._requests[request_id] = {"method": known, "params": kept}
         refusal = self._refusal_of(method, params)
         if refusal:
             self._requests[request_id]["refusal"] = refusal

@@ -252,3 +252,13 @@ async def test_an_error_whose_request_names_a_thread_by_a_list_is_written() -> N
     await wire.received({"id": 1, "method": "thread/fork", "params": {"threadId": [THREAD]}})
     error = {"code": -32600, "message": "threadId is a string"}
     assert await wire.written({"id": 1, "error": error}) == [{"id": 1, "error": error}]
+
+
+async def test_names_that_a_client_makes_up_fill_no_memory() -> None:
+    wire = Wire()
+    for number in range(100):
+        await wire.received({"id": number, "method": f"made/up/{number}", "params": {}})
+        error = {"code": -32601, "message": "there is no method"}
+        assert await wire.written({"id": number, "error": error})
+    steps = wire.edge._sequencer._plans  # pyright: ignore[reportPrivateUsage]
+    assert len(steps) == 1
