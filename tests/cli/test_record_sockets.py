@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -36,8 +36,8 @@ LISTENING = "record: listening at "
 
 
 @contextmanager
-def listening(folder: Path, address: str, *server: str) -> Generator[str]:
-    """The address of a recorder; it is ended by TERM."""
+def listening(folder: Path, address: str, *server: str, again: bool = False) -> Generator[str]:
+    """The address of a recorder; it is ended by TERM, with `again` until it has ended."""
     process = subprocess.Popen(
         [COMMANDS / "harness", "record", "-o", "s.jsonl", "--listen", address, *server],
         stdin=subprocess.DEVNULL,
@@ -51,7 +51,12 @@ def listening(folder: Path, address: str, *server: str) -> Generator[str]:
         line = next(line for line in process.stderr if line.startswith(LISTENING))
         yield line.removeprefix(LISTENING).strip()
         process.send_signal(signal.SIGTERM)
-        process.wait(BOUND)
+        while again and process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.005)
+        status = process.wait(BOUND)
+        assert status >= 0 or not again, "a signal killed it"
     finally:
         process.kill()
         process.communicate()
@@ -251,3 +256,14 @@ def test_a_model_that_cannot_be_reached_is_an_answer_of_502(tmp_path: Path) -> N
     [end] = [mark.body for mark in load(tmp_path / "s.jsonl").marks_of(ModelEnd)]
     assert (end.outcome, end.status) == (CallEnd.STATUS, 502)
     assert end.said.startswith("the model cannot be reached")
+
+
+def test_further_signals_do_not_cut_the_end_short(tmp_path: Path) -> None:
+    """`timeout` sends its signal to the command and to its group, at once or a moment later."""
+    shared = ("--", *AGENT, "--listen", "{listen}")
+    with (
+        listening(tmp_path, "ws://127.0.0.1:0", *shared, again=True) as address,
+        connect(address, open_timeout=BOUND) as client,
+    ):
+        assert "userAgent" in greeted(client)
+    assert "nobody is listened to any more" in (tmp_path / "s.jsonl").read_text()

@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from harness.cli.commands.model_log import Say, Teller, environment_lines, pluralize
+from harness.cli.end_signals import received_signals
 from harness.client.target.profile import Profile, load_profile
 from harness.errors import UsageError
 from harness.model.service import ModelService
@@ -57,7 +58,7 @@ async def _serve(
 ) -> tuple[int, dict[str, Any]]:
     teller = Teller(script, say, warn, loop=options.loop)
     service: ModelService | UsageError | None = None
-    with anyio.open_signal_receiver(*_END_SIGNALS) as signals:
+    with received_signals(_END_SIGNALS) as signals:
         # An exception raised within a task group would come out as a group.
         async with anyio.create_task_group() as tasks:
             service = _service(tasks, options, script, profile, teller)

@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import Process
 
 from harness.cli.commands.standard_streams import GONE, OwnStreams, ProcessStreams, write_all
+from harness.cli.end_signals import received_signals
 from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.program import NotStarted, describe_start_failure, find_program
 from harness.errors import TargetGone, UsageError
@@ -69,7 +70,7 @@ async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
 
     A negative status is the signal that ended it. Raises `NotStarted` if it cannot be started.
     """
-    with anyio.open_signal_receiver(*forwarded_signals()) as signals:
+    with received_signals(forwarded_signals()) as signals:
         process = await start_server(command, options)
         async with process, anyio.create_task_group() as tasks:
             client = OwnStreams()

@@ -20,6 +20,7 @@ from websockets.exceptions import InvalidHandshake
 from harness.cli.commands.proxy import GRACE_SECONDS, end_server, forwarded_signals, send_signal
 from harness.cli.commands.socket_sides import ClosableSide, clients_at, connect_to
 from harness.cli.commands.standard_streams import ProcessStreams
+from harness.cli.end_signals import received_signals
 from harness.client.target.connecting import free_address
 from harness.client.target.program import NotStarted, describe_start_failure, find_program
 from harness.client.transport.connect import check_address
@@ -77,7 +78,7 @@ class ClientListener:
         Return the exit status; a negative one is the signal.
         """
         status = 0
-        with anyio.open_signal_receiver(*forwarded_signals()) as signals:
+        with received_signals(forwarded_signals()) as signals:
             async with anyio.create_task_group() as tasks, self._server() as process:
 
                 async def stop() -> None:

@@ -16,6 +16,7 @@ from harness.cli.commands.proxy_sockets import (
 from harness.cli.commands.record import NEVER_QUIET, OPTION, Recording, note_start, with_model
 from harness.cli.commands.socket_sides import connect_to
 from harness.cli.commands.standard_streams import OwnStreams
+from harness.cli.end_signals import received_signals
 from harness.client.transport.connect import check_address
 from harness.errors import UsageError
 from harness.faults.live.relay import Relay
@@ -88,7 +89,7 @@ async def _record_own_streams(to: str, tap: Tap) -> int:
         raise UsageError(f"--connect {to}: nobody can be reached there: {error}") from error
     status = 0
     relay = Relay(OwnStreams(), server, tap, quiet_seconds=NEVER_QUIET)
-    with anyio.open_signal_receiver(*forwarded_signals()) as signals:
+    with received_signals(forwarded_signals()) as signals:
         async with server, anyio.create_task_group() as tasks:
 
             async def stop() -> None:
