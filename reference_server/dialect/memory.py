@@ -47,20 +47,6 @@ _NO_TOKENS: Final = {
     "outputTokens": 0,
     "reasoningOutputTokens": 0,
 }
-_ANSWERS: Final = (
-    "item/started agentMessage",
-    "item/started reasoning",
-    "item/started plan",
-    "item/started webSearch",
-    "thread/tokenUsage/updated",
-)
-_CALLS: Final = (
-    "item/completed userMessage",
-    "item/completed commandExecution",
-    "item/completed fileChange",
-    "item/completed mcpToolCall",
-    "item/completed dynamicToolCall",
-)
 # The release knows its own models alone, and warns of others.
 _LISTED: Final = "gpt-"
 
@@ -69,19 +55,10 @@ def _note_message(turn: dict[str, Any], body: dict[str, Any]) -> None:
     turn.update(messages=[body.get("item")], view="summary")
 
 
-def _note_error(turn: dict[str, Any], body: dict[str, Any]) -> None:
-    if body.get("willRetry"):
-        turn["asked"] = True
-
-
 _NOTES: Final[dict[str, Callable[[dict[str, Any], dict[str, Any]], None]]] = {
     "item/completed agentMessage": _note_message,
-    "item/started userMessage": lambda turn, _body: turn.update(user=True, speaking=True),
-    "item/started agentMessage": lambda turn, _body: turn.update(speaking=True),
-    "item/started reasoning": lambda turn, _body: turn.update(speaking=True),
-    "turn/interrupt result": lambda turn, _body: turn.update(speaking=False),
+    "item/started userMessage": lambda turn, _body: turn.update(user=True),
     "turn/diff/updated": lambda turn, body: turn.update(diff=body.get("diff")),
-    "error": _note_error,
 }
 """Changes of the facts of a turn by the messages of a step; those of an unknown turn are lost."""
 
@@ -210,24 +187,11 @@ class Memory:
         """Return how to remember what the messages of a step say; None if nothing of them is."""
         if step == "turn/started":
             return self._note_started
-        notes: list[Callable[[dict[str, Any], dict[str, Any]], None]] = []
-        if step.startswith((*_ANSWERS, *_CALLS)):
-            # Whether the model was asked, and has not begun to answer.
-            asked = not step.startswith(_ANSWERS)
-            notes.append(lambda turn, _body: turn.update(asked=asked))
-        if step.startswith("turn/completed"):
-            notes.append(self._note_completed)
-        elif step in self._notes:
-            notes.append(self._notes[step])
-        if not notes:
+        is_end = step.startswith("turn/completed")
+        change = self._note_completed if is_end else self._notes.get(step)
+        if change is None:
             return None
-
-        def note(body: dict[str, Any]) -> None:
-            turn = self._turn(body)
-            for one in notes:
-                one(turn, body)
-
-        return note
+        return lambda body: change(self._turn(body), body)
 
     def _note_started(self, body: dict[str, Any]) -> None:
         thread_id = body.get("threadId")
@@ -236,11 +200,10 @@ class Memory:
             self._threads[thread_id]["turn"] = turn_id
             self._begin(turn_id)
 
-    def _note_usage(self, turn: dict[str, Any], body: dict[str, Any]) -> None:
+    def _note_usage(self, _turn: dict[str, Any], body: dict[str, Any]) -> None:
         thread_id = body.get("threadId")
         if isinstance(thread_id, str):
             self._threads[thread_id]["usage"] = body.get("tokenUsage")
-            turn["speaking"] = False
 
     def _note_completed(self, turn: dict[str, Any], body: dict[str, Any]) -> None:
         thread_id = body.get("threadId")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 from harness.protocol.dialects.table import Dialect, DropRow, HoldRow, NotificationRow
 from reference_server.dialect.memory import Memory, Note
 from reference_server.dialect.placeholders import Conditions, Fill, filler
+from reference_server.dialect.progress import Progress
 
 Message = dict[str, Any]
 _STATUS = "thread/status/changed"
@@ -73,6 +74,7 @@ def _step_of(method: str, params: Message) -> str:
 class _Addition(NamedTuple):
     row: NotificationRow
     fill: Fill
+    each: Fill
     conditions: Conditions
 
 
@@ -111,6 +113,7 @@ class Sequencer:
     ) -> None:
         self._facts = facts
         self._memory = memory
+        self._progress = Progress()
         self._complete = complete
         self._drops = [
             (row, Conditions.of_row(row.needs, row.unless, facts))
@@ -119,7 +122,10 @@ class Sequencer:
         ]
         self._additions = [
             _Addition(
-                row, filler(row.params, facts), Conditions.of_row(row.needs, row.unless, facts)
+                row,
+                filler(row.params, facts),
+                filler(row.each, facts),
+                Conditions.of_row(row.needs, row.unless, facts),
             )
             for row in dialect.notifications
         ]
@@ -127,6 +133,8 @@ class Sequencer:
         self._broadcasts = memory.broadcast_count
         """The broadcasts that this client has or need not have."""
         self._held: list[tuple[HoldRow, Written]] = []
+        self._pending: list[tuple[NotificationRow, Message, Written]] = []
+        """Additions that the next message decides on, with the body that they were made from."""
         self._orders = dialect.orders
         self._plans: dict[str, _Plan] = {}
         self._plain_steps: set[str] = set()
@@ -142,6 +150,8 @@ class Sequencer:
         # A message can be put before its neighbour, of whose additions it is the first.
         neighbour = max(len(arranged) - 1, 0)
         for place, written in enumerate(messages):
+            if self._pending:
+                self._add_pending(written, arranged)
             if written.step in self._plain_steps and not self._held:
                 neighbour = len(arranged)
                 arranged.append(written)
@@ -149,7 +159,10 @@ class Sequencer:
             plan = self._plan_of(written.step)
             for note in plan.early_notes:
                 note(written.body)
+            if plan.drops or plan.holds:
+                self._facts["progress"] = self._progress.of(written.body)
             if plan.drops and self._is_dropped(written, plan, messages[place + 1 : place + 2]):
+                self._lose_held(written)
                 continue
             ready = self._release(written, plan) if self._held or plan.holds else (written,)
             for one in ready:
@@ -175,32 +188,43 @@ class Sequencer:
                 return True
         return False
 
+    def _lose_held(self, dropped: Written) -> None:
+        """Forget the held messages that are lost with a dropped one."""
+        self._held = [one for one in self._held if not _begins_with_one(dropped.step, one[0].lost)]
+
     def _is_within(self, item_id: Any, bound_ms: int) -> bool:
         started = self._started.get(item_id)
         return started is not None and time.monotonic() - started < bound_ms / 1000
 
     def _release(self, written: Written, plan: _Plan) -> Iterator[Written]:
         """Yield the held messages that this one ends, and itself unless it is held."""
-        later: list[Written] = []
-        if self._held:
-            thread = written.body.get("threadId")
-            kept: list[tuple[HoldRow, Written]] = []
-            for row, held in self._held:
-                if row not in plan.ended_holds or held.body.get("threadId") != thread:
-                    kept.append((row, held))
-                elif _begins_with_one(written.step, row.lost):
-                    continue
-                elif row.after:
-                    later.append(held)
-                else:
-                    yield held
-            self._held = kept
         for row, conditions in plan.holds:
             if conditions.hold_for(written.body):
+                yield from self._with_held(written, plan, is_held=True)
                 self._held.append((row, written))
                 return
-        yield written
-        yield from later
+        yield from self._with_held(written, plan)
+
+    def _with_held(
+        self, written: Written, plan: _Plan, *, is_held: bool = False
+    ) -> Iterator[Written]:
+        """Yield a message, unless it is held, between those that it ends; they can end others."""
+        later = list[Written]()
+        thread = written.body.get("threadId")
+        held, self._held = self._held, []
+        for row, one in held:
+            if row not in plan.ended_holds or one.body.get("threadId") != thread:
+                self._held.append((row, one))
+            elif _begins_with_one(written.step, row.lost):
+                continue
+            elif row.after:
+                later.append(one)
+            else:
+                yield one
+        if not is_held:
+            yield written
+        for one in later:
+            yield from self._with_held(one, self._plan_of(one.step))
 
     def _broadcast(self) -> Iterator[Written]:
         """Yield the notifications that other connections broadcast since the last call."""
@@ -215,6 +239,7 @@ class Sequencer:
         """Append a message between those that the release adds, and note what it says."""
         if plan.before or plan.after:
             self._facts["running"] = written.body.get("threadId") in self._running
+            self._facts["progress"] = self._progress.of(written.body)
             self._add(plan.before, written, arranged)
         for note in plan.notes:
             note(written.body)
@@ -226,18 +251,33 @@ class Sequencer:
         self, additions: Sequence[_Addition], written: Written, arranged: list[Written]
     ) -> None:
         """Append the notifications that rows add beside a message."""
-        for row, fill, conditions in additions:
+        for row, fill, each, conditions in additions:
             if row.request:
                 asked = _object(written.params)
                 if all(asked.get(name) in (None, False) for name in row.request):
                     continue
             if not conditions.hold_for(written.body):
                 continue
-            message = {"method": row.method, "params": fill(written.body)}
-            self._complete(message)
-            if row.everyone:
-                self._memory.broadcast(self, message)
-            arranged.append(notification_of(message, row.method))
+            for element in (each(written.body) or ()) if row.each else (None,):
+                self._facts["each"] = element
+                message = {"method": row.method, "params": fill(written.body)}
+                self._complete(message)
+                if row.everyone:
+                    self._memory.broadcast(self, message)
+                addition = notification_of(message, row.method)
+                if row.lost:
+                    self._pending.append((row, written.body, addition))
+                else:
+                    arranged.append(addition)
+
+    def _add_pending(self, following: Written, arranged: list[Written]) -> None:
+        """Append the additions that waited for the next message, unless they are lost with it."""
+        pending, self._pending = self._pending, []
+        for row, body, addition in pending:
+            is_own = following.body.get("threadId") == body.get("threadId")
+            if not (is_own and _begins_with_one(following.step, row.lost)):
+                arranged.append(addition)
+                self._progress.of(body)["asked"] = False
 
     def _plan_of(self, step: str) -> _Plan:
         plan = self._plans.get(step)
@@ -264,11 +304,14 @@ class Sequencer:
             yield self._memory.note_interrupt
         if step.startswith("item/started"):
             yield self._note_start
+        progress = self._progress.early_note_of(step)
+        if progress is not None:
+            yield progress
 
     def _notes_of(self, step: str) -> Iterator[Note]:
-        note = self._memory.note_of(step)
-        if note is not None:
-            yield note
+        for note in (self._memory.note_of(step), self._progress.note_of(step)):
+            if note is not None:
+                yield note
         if step.startswith(f"{_STATUS} active"):
             yield lambda body: self._running.add(body.get("threadId"))
         elif step.startswith(_STATUS):

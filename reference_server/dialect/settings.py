@@ -1,17 +1,22 @@
 """The settings of a home, for the answers of a release that repeat them."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 
 class Settings(Mapping[str, Any]):
-    """The top-level settings of `config.toml` in a home, read at first use; empty without one."""
+    """The top-level settings of `config.toml` in a home, read at first use; empty without one.
 
-    def __init__(self, home: str) -> None:
+    Two more: `mcpServers`, the names of the MCP servers that are enabled, and `unknownNote`, what
+    the release says about the settings that it ignores, "" if there are none.
+    """
+
+    def __init__(self, home: str, unknown: Sequence[str] = ()) -> None:
         self._path = Path(home) / "config.toml"
+        self._unknown = unknown
 
     def __getitem__(self, name: str) -> Any:
         return self._settings[name]
@@ -25,6 +30,34 @@ class Settings(Mapping[str, Any]):
     @cached_property
     def _settings(self) -> dict[str, Any]:
         try:
-            return tomllib.loads(self._path.read_text("utf-8"))
+            settings = tomllib.loads(self._path.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
+        servers = settings.get("mcp_servers")
+        servers = cast("dict[str, Any]", servers) if isinstance(servers, dict) else {}
+        enabled = [
+            name
+            for name, server in servers.items()
+            if isinstance(server, dict) and cast("Any", server).get("enabled", True)
+        ]
+        return {**settings, "mcpServers": enabled, "unknownNote": self._note_unknown(settings)}
+
+    def _note_unknown(self, settings: dict[str, Any]) -> str:
+        paths = [one for path in self._unknown for one in _paths(settings, path.split("."), "")]
+        if not paths:
+            return ""
+        count = f"{len(paths)} unrecognized configuration setting{'s' * (len(paths) > 1)}"
+        lines = [f"  user ({self._path}): `{path}` is ignored." for path in sorted(paths)]
+        head = f"Codex is ignoring {count}. Check for typos or deprecated settings."
+        return "\n".join([head, *lines])
+
+
+def _paths(settings: Any, names: Sequence[str], before: str) -> Iterator[str]:
+    """Yield the paths that settings have of a pattern, whose names are given."""
+    if not names:
+        yield before.removesuffix(".")
+    elif isinstance(settings, dict):
+        members = cast("dict[str, Any]", settings)
+        for name in members if names[0] == "*" else [names[0]]:
+            if name in members:
+                yield from _paths(members[name], names[1:], f"{before}{name}.")

@@ -44,7 +44,7 @@ class DialectTransport:
             "version": dialect.release,
             "home": home,
             "memory": self.memory,
-            "settings": Settings(home),
+            "settings": Settings(home, dialect.unknown_settings),
         }
         self._outgoing = Compiler(dialect, self._facts, outgoing=True)
         self._incoming = Compiler(dialect, self._facts, outgoing=False)

@@ -132,7 +132,8 @@ class NotificationRow(NamedTuple):
     Steps are those of the dialect's sequence of messages. The placeholders of `params` are
     filled from that message. All of `needs` must have a value, none of `unless`; with `request`,
     the params of the answered request must have one of these members. `everyone`: each connection
-    gets it.
+    gets it. `each` is a placeholder of a list: one notification for each element, `{each}`.
+    With `lost` it waits for the next message, and is left out if that is one of these steps.
     """
 
     method: str
@@ -143,6 +144,8 @@ class NotificationRow(NamedTuple):
     unless: tuple[str, ...] = ()
     request: tuple[str, ...] = ()
     everyone: bool = False
+    each: str = ""
+    lost: tuple[str, ...] = ()
 
 
 class HoldRow(NamedTuple):
@@ -173,8 +176,10 @@ class Dialect(NamedTuple):
     `ids` is the form of thread and turn ids; `thread_ids` and `turn_ids` are the places that hold
     them: `Type.member`, or `*.member` for each type. `error_codes` are the codes by those of the
     text. `client_words` are pairs of a rule about clients and a text in its findings: words that
-    are right in this release. `environment` are names of variables by the text's names, `folder` is
-    the folder of settings in a home or project, `version_line` the output of `--version`.
+    are right in this release. `unknown_settings` are paths of settings that the text has and the
+    release ignores, `*` for any name. `environment` are names of variables by the text's names,
+    `folder` is the folder of settings in a home or project, `version_line` the output of
+    `--version`.
     """
 
     name: str
@@ -197,6 +202,7 @@ class Dialect(NamedTuple):
     refusals: tuple[RefuseRow, ...]
     error_codes: Mapping[int, int]
     client_words: tuple[tuple[str, str], ...]
+    unknown_settings: tuple[str, ...] = ()
 
 
 def load_table() -> dict[str, Any]:
@@ -323,6 +329,8 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 tuple(row.get("unless", ())),
                 tuple(row.get("request", ())),
                 row.get("everyone", False),
+                row.get("each", ""),
+                tuple(row.get("lost", ())),
             )
             for row in _rows(table, "notification", version)
         ),
@@ -344,6 +352,7 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
         client_words=tuple(
             (row["rule"], row["actual"]) for row in _rows(table, "client_word", version)
         ),
+        unknown_settings=tuple(row["path"] for row in _rows(table, "unknown_setting", version)),
     )
 
 
