@@ -109,16 +109,23 @@ class Memory:
 
     def note_settings(self, thread_id: str, result: dict[str, Any]) -> None:
         """Remember the settings with which a thread was started or resumed."""
-        if thread_id not in self._threads and result["thread"].get("turns"):
+        turns = result["thread"].get("turns") or ()
+        has_usage = any(turn["status"] == "completed" for turn in turns)
+        if thread_id not in self._threads and has_usage:
             # What its turns used was told before this server started.
             none = {"total": _NO_TOKENS, "last": _NO_TOKENS, "modelContextWindow": 258400}
             self._threads[thread_id]["usage"] = none
         known = self._threads[thread_id]
         known.update((name, result[name]) for name in _SETTINGS if name in result)
 
-    def note_fork(self, source: str, thread_id: str) -> None:
-        """Remember that a thread has the settings of the one that it was forked from."""
+    def note_fork(self, source: str, thread_id: str, model: str | None = None) -> None:
+        """Remember that a thread has the settings of the one that it was forked from.
+
+        Its model is that of the home's settings, if they name one.
+        """
         self._threads[thread_id].update(self._threads.get(source, _UNKNOWN))
+        if model:
+            self._threads[thread_id]["model"] = model
         self._threads[thread_id]["forkedFromId"] = source
 
     def note_request(self, method: str, params: dict[str, Any]) -> Callable[[], None] | None:
@@ -138,6 +145,9 @@ class Memory:
                 sandbox.pop("access", None)
                 known["sandbox"] = sandbox
         changed = [name for name in known if known[name] is not before.get(name)]
+        known["isChanged"] = bool(params.get("collaborationMode")) or any(
+            known[name] != before.get(name) for name in changed
+        )
 
         def undo() -> None:
             for name in changed:

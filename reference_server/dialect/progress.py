@@ -102,7 +102,7 @@ class Progress:
 
     def _note_error(self, body: Facts) -> None:
         if body.get("willRetry"):
-            self.of(body).update(asked=True, retrying=True)
+            self.of(body).update(asked=True, retrying=True, over=True)
 
 
 def _parts(step: str) -> tuple[str, str]:

@@ -295,7 +295,8 @@ class DialectTransport:
         thread_id = to_uuid(result["thread"]["id"])
         if method == "thread/fork":
             source = cast("Message", request["params"] or {}).get("threadId")
-            self.memory.note_fork(to_uuid(str(source)), thread_id)
+            model = self._facts["settings"].get("model")
+            self.memory.note_fork(to_uuid(str(source)), thread_id, model)
         else:
             self.memory.note_settings(thread_id, result)
 
