@@ -6,6 +6,7 @@ would have imported it: with rewritten assertions, from the same path.
 
 import contextlib
 import gc
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -26,11 +27,13 @@ def fork_workers(config: pytest.Config) -> None:
         worker_forks.fork_workers(ours)
         return
     ours.close()
+    # They write to descriptors that the forks close, and then give to other files.
+    logging.root.handlers.clear()
     try:
         import_tests(config)
         if worker := worker_forks.attend(theirs, set()):
             forks.begin(worker["words"], worker["env"])
-            worker_forks.be_worker()
+            forks.leave(worker_forks.be_worker)
     finally:
         os._exit(0)
 

@@ -15,6 +15,7 @@ def pytest_xdist_setupnodes(config):
     fork_workers(config)
 """
 MODULE = """
+import logging
 import os
 
 import pytest
@@ -24,7 +25,8 @@ IMPORTED_IN = os.getpid()
 @pytest.mark.parametrize("number", range(4))
 def test_is_told(number):
     with open({told!r}, "a") as told:
-        print(os.getpid(), os.getppid(), IMPORTED_IN, file=told)
+        files = [one for one in logging.root.handlers if isinstance(one, logging.FileHandler)]
+        print(os.getpid(), os.getppid(), IMPORTED_IN, len(files), file=told)
 
 def test_fails():
     left = [1]
@@ -58,11 +60,13 @@ def test_all_workers_share_one_import_of_a_test_module(tmp_path: Path) -> None:
         together=True,
     )
     forks = {tuple(map(int, line.split())) for line in told.read_text().splitlines()}
-    workers, parents, importers = zip(*forks, strict=True)
+    workers, parents, importers, log_files = zip(*forks, strict=True)
     assert len(set(workers)) >= 2
     assert set(parents) == set(importers)
     assert len(set(importers)) == 1
     assert os.getpid() not in parents
+    # The one of the worker's own pytest; another would write to a descriptor of something else.
+    assert set(log_files) == {1}
     assert "assert [1] == [2]" in said.out
     assert "No module named 'no_such_module'" in said.out
     assert "replacing crashed worker" in said.out
