@@ -107,19 +107,21 @@ class Router:
     ) -> tuple[Scope, type[WireModel], AnyHandler]:
         """Return in which order a method is carried out, the model of its params, its handler."""
         spec = BY_METHOD.get(method)
-        extra = self._find_extra(method) if spec is None else None
-        if extra is not None:
-            if not self._is_admitted(connection, method):
-                raise invalid_request("Not initialized")
-            return Scope.NONE, extra.params, extra.handler
-        is_request = spec is not None and spec.direction is Direction.CLIENT_REQUEST
-        # Not for an unknown method: looking for its handler would import all of them.
-        handler = handler_of(method) if is_request else None
-        if spec is None or handler is None:
+        found: tuple[Scope, type[WireModel], AnyHandler] | None = None
+        if spec is None:
+            extra = self._find_extra(method)
+            if extra is not None:
+                found = Scope.NONE, extra.params, extra.handler
+        elif spec.direction is Direction.CLIENT_REQUEST:
+            # Not for an unknown method: looking for its handler would import all of them.
+            handler = handler_of(method)
+            if handler is not None:
+                found = spec.scope, spec.params, handler
+        if found is None:
             raise unknown_method(brief_value(method))
         if not self._is_admitted(connection, method):
             raise invalid_request("Not initialized")
-        return spec.scope, spec.params, handler
+        return found
 
 
 async def _run_request(connection: Connection, job: "partial[Any]") -> None:

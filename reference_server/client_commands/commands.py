@@ -18,7 +18,7 @@ from reference_server.client_commands.params import (
 )
 from reference_server.client_commands.process import SteeredProcess, Stream
 from reference_server.config.model import Config
-from reference_server.connection import Connection
+from reference_server.connection import REQUESTS_AT_ONCE, Connection
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.envelope import encode_notification
 from reference_server.refusal import Refusal, invalid_params, invalid_request
@@ -32,9 +32,11 @@ DEFAULT_SECONDS = 10.0
 """Bound of a command that names none, as in release 0.169."""
 DEFAULT_BYTES = 1 << 20
 """Bytes of each stream that a client gets if it names no number, as in release 0.169."""
-MAX_RUNNING = 64
-"""Maximum commands of one connection at once."""
+MAX_RUNNING = REQUESTS_AT_ONCE // 2
+"""Maximum commands of one connection at once: it must still be read, to steer them."""
 _MAX_SIZE = 0xFFFF
+_MAX_MS = 1 << 53
+"""Bound of a time in milliseconds, which a float still holds; a longer one is as good as none."""
 
 
 @dataclass(eq=False)
@@ -92,9 +94,7 @@ class Write:
 
     async def write(self) -> None:
         """Write them, as far as the process reads."""
-        await self.process.write(self.data)
-        if self.is_last:
-            await self.process.close_input()
+        await self.process.write(self.data, is_last=self.is_last)
 
 
 class ClientCommands:
@@ -147,15 +147,8 @@ class ClientCommands:
             )
         except SandboxUnavailable as error:
             raise _not_started(error) from None
-        return Command(
-            tuple(params.command),
-            cwd,
-            env=confinement.env,
-            tty=params.tty,
-            timeout=_seconds(params),
-            wrapper=confinement.wrapper,
-            inputs=confinement.inputs,
-            mounts=confinement.mounts,
+        return confinement.command(
+            tuple(params.command), cwd, tty=params.tty, timeout=_seconds(params)
         )
 
     async def _run(self, run: Run, command: Command) -> int:
@@ -166,7 +159,7 @@ class ClientCommands:
             raise _not_started(error) from error
         run.process = process
         if not run.takes_input:
-            await process.close_input()
+            await process.write(b"", is_last=True)
         ends: list[int | str] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_with_client, run, process)
@@ -223,7 +216,7 @@ async def _end_with_client(run: Run, process: SteeredProcess) -> None:
     A process without a bound ends with the client's input, since nobody can end it then.
     """
     await run.connection.input_read.wait()
-    await process.close_input()
+    await process.write(b"", is_last=True)
     if not run.params.disable_timeout:
         await run.connection.ended.wait()
     process.terminate()
@@ -265,7 +258,7 @@ def _check_size(size: TerminalSize) -> None:
 def _seconds(params: ExecParams) -> float | None:
     if params.disable_timeout:
         return None
-    return DEFAULT_SECONDS if params.timeout_ms is None else params.timeout_ms / 1000
+    return DEFAULT_SECONDS if params.timeout_ms is None else min(params.timeout_ms, _MAX_MS) / 1000
 
 
 def _byte_limit(params: ExecParams) -> int | None:

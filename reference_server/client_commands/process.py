@@ -47,6 +47,7 @@ class SteeredProcess:
         self._has_terminal = command.tty
         self._outputs: dict[Stream, int] = {}
         self._input = -1
+        self._writing = anyio.Lock()
         self._ended_by: int | None = None
         if command.tty:
             terminal, inner = os.openpty()
@@ -126,25 +127,25 @@ class SteeredProcess:
         """True while its input is open."""
         return self._input >= 0
 
-    async def write(self, data: bytes) -> None:
-        """Write to its input; what it no longer reads is lost."""
-        rest = memoryview(data)
-        try:
-            while rest and self.takes_input:
-                try:
-                    rest = rest[os.write(self._input, rest) :]
-                except BlockingIOError:
-                    await anyio.wait_writable(self._input)
-        except (OSError, anyio.ClosedResourceError):
-            return
+    async def write(self, data: bytes, *, is_last: bool = False) -> None:
+        """Write to its input, after earlier writes; what it no longer reads is lost.
 
-    async def close_input(self) -> None:
-        """End its input: of a terminal by the character for that, of a pipe by closing it."""
-        if self._has_terminal:
-            await self.write(b"\x04")
-            self._input = -1
-        elif self.takes_input:
-            self._close_input()
+        With `is_last` the input then ends: of a terminal by the character for that, of a pipe by
+        closing it.
+        """
+        async with self._writing:
+            rest = memoryview(data + b"\x04" if is_last and self._has_terminal else data)
+            try:
+                while rest and self.takes_input:
+                    try:
+                        rest = rest[os.write(self._input, rest) :]
+                    except BlockingIOError:
+                        await anyio.wait_writable(self._input)
+            except (OSError, anyio.ClosedResourceError):
+                # The process reads no more.
+                pass
+            if is_last:
+                self._close_input()
 
     def resize(self, rows: int, cols: int) -> bool:
         """Give its terminal another size; return False if it has none."""

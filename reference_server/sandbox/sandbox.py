@@ -65,7 +65,7 @@ from reference_server.sandbox.places import (
     visible_in_run,
 )
 from reference_server.sandbox.probe import Probe, SandboxUnavailable
-from reference_server.sandbox.process import Finished
+from reference_server.sandbox.process import Command, Finished
 from reference_server.sandbox.seccomp import program as seccomp_program
 
 MOUNT_CHECK = (
@@ -111,6 +111,21 @@ class Confinement:
     network: bool = False
     notes: tuple[str, ...] = field(default=())
     mounts: tuple[tuple[str, str], ...] = ()
+
+    def command(
+        self, argv: tuple[str, ...], cwd: str, *, tty: bool, timeout: float | None
+    ) -> Command:
+        """Return a command that is confined so; `timeout` is in seconds."""
+        return Command(
+            argv,
+            cwd,
+            env=self.env,
+            tty=tty,
+            timeout=timeout,
+            wrapper=self.wrapper,
+            inputs=self.inputs,
+            mounts=self.mounts,
+        )
 
 
 class Sandbox:

@@ -45,8 +45,7 @@ ESCAPED = " ".join(TEXTS.values())
 # Judging all conversations takes seconds of CPU, so the texts share them.
 UNESCAPED = " ".join(filter(_has_utf8, TEXTS.values()))
 NOT_UTF8 = LONG_TEXT + b"\xff\xfe\xc3("
-LINES = (UNESCAPED, NOT_UTF8)
-JOINED: tuple[str | bytes, ...] = (ESCAPED, *LINES)
+JOINED: tuple[str | bytes, ...] = (ESCAPED, UNESCAPED, NOT_UTF8)
 """Problematic texts: as escapes of JSON; as they are; not UTF-8, in a long line."""
 PLACE = "here it stands"
 
@@ -171,10 +170,9 @@ def _with_copies(
         numbers[seq] = row["frame"] = count
         count += 1
         here = places.get(seq, [])
-        # A line that is not UTF-8 has no members, and the values of the unescaped text are among
-        # those of the escaped one: only the text's place in the line can matter.
-        few = dict.fromkeys((*here[:1], *here[len(here) // 2 :][:1], *here[-1:]))
-        for text, path in [(t, p) for t in texts for p in (few if t in LINES else here)]:
+        # A line that is not UTF-8 has no members: only the text's place in the line can matter.
+        few = dict.fromkeys(here[:1] + here[-1:])
+        for text, path in [(t, p) for t in texts for p in (few if isinstance(t, bytes) else here)]:
             content = _content(_with_text(trace.frames[seq].json, path), text)
             rows.append({**_without_content(row), "frame": count, **content})
             count += 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from reference_server.client_commands.commands import MAX_RUNNING
 from tests.agent_process import AgentProcess
 
 pytestmark = [pytest.mark.socket, pytest.mark.timeout(60)]
@@ -24,6 +25,7 @@ class Talk:
 
     def __init__(self, home: Path, dialect: str = "codex-0.169") -> None:
         home.mkdir()
+        self.folder = home
         self.process = AgentProcess[str](
             [str(AGENT), "app-server", "--dialect", dialect],
             stdin=subprocess.PIPE,
@@ -183,6 +185,41 @@ def test_a_running_command_takes_input_until_it_is_closed(talk: Talk) -> None:
     assert talk.answer(running)["result"] == {"exitCode": 0, "stdout": "", "stderr": ""}
     ended = talk.ask("command/exec/write", processId="c", deltaBase64=data)
     assert error(ended) == (-32600, 'no active command/exec for process id "c"')
+
+
+def test_writes_reach_a_slow_reader_in_order(talk: Talk) -> None:
+    streams = {"processId": "c", "streamStdin": True, "streamStdoutStderr": True}
+    script = "read go < gate; cat | cksum"
+    gate = talk.folder / "gate"
+    os.mkfifo(gate)
+    running = talk.send("command/exec", command=["sh", "-c", script], sandboxPolicy=FREE, **streams)
+    pieces = [bytes([number]) * 200_000 for number in range(4)]
+    for piece in pieces:
+        data = base64.b64encode(piece).decode()
+        assert talk.ask("command/exec/write", processId="c", deltaBase64=data)["result"] == {}
+    assert talk.ask("command/exec/write", processId="c", closeStdin=True)["result"] == {}
+    gate.write_text("go\n")
+    assert talk.answer(running)["result"]["exitCode"] == 0
+    summed = subprocess.run(["cksum"], input=b"".join(pieces), stdout=subprocess.PIPE, check=True)
+    assert talk.output("c", "stdout") == summed.stdout
+
+
+def test_a_client_with_as_many_commands_as_allowed_can_still_end_them(talk: Talk) -> None:
+    settings = {"command": ["sleep", "600"], "sandboxPolicy": FREE, "disableTimeout": True}
+    running = [
+        talk.send("command/exec", processId=str(number), **settings)
+        for number in range(MAX_RUNNING)
+    ]
+    code, words = error(talk.ask("command/exec", **settings))
+    assert code == -32600
+    assert f"{MAX_RUNNING} commands run already" in words
+    for number in range(MAX_RUNNING):
+        assert talk.ask("command/exec/terminate", processId=str(number))["result"] == {}
+    assert {talk.answer(one)["result"]["exitCode"] for one in running} == {137}
+
+
+def test_a_bound_beyond_all_numbers_is_none(talk: Talk) -> None:
+    assert talk.result("echo", "on", timeoutMs=10**400)["stdout"] == "on\n"
 
 
 def test_a_terminal_has_the_size_that_the_client_gives_it(talk: Talk) -> None:

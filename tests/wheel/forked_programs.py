@@ -10,7 +10,7 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import Collection, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -39,11 +39,8 @@ with socket.socket(socket.AF_UNIX) as line:
 
 
 @contextmanager
-def forked_programs(fresh: Fresh, sampled: Collection[str] = ()) -> Generator[Path]:
-    """Yield a folder with these programs, for the beginning of a PATH.
-
-    A command with one of the words `sampled` plays only the scenarios with the tag `smoke`.
-    """
+def forked_programs(fresh: Fresh) -> Generator[Path]:
+    """Yield a folder with these programs, for the beginning of a PATH."""
     with tempfile.TemporaryDirectory() as name, socket.socket(socket.AF_UNIX) as listener:
         folder = Path(name)
         address = str(folder / "socket")
@@ -61,7 +58,7 @@ def forked_programs(fresh: Fresh, sampled: Collection[str] = ()) -> Generator[Pa
                 "utf-8",
             )
             script.chmod(0o755)
-        thread = threading.Thread(target=_serve, args=[listener, fresh, sampled], daemon=True)
+        thread = threading.Thread(target=_serve, args=[listener, fresh], daemon=True)
         thread.start()
         try:
             yield folder
@@ -70,16 +67,16 @@ def forked_programs(fresh: Fresh, sampled: Collection[str] = ()) -> Generator[Pa
             thread.join()
 
 
-def _serve(listener: socket.socket, fresh: Fresh, sampled: Collection[str]) -> None:
+def _serve(listener: socket.socket, fresh: Fresh) -> None:
     """Have each command forked that is asked for, until the listener is shut down."""
     with suppress(OSError):
         while True:
             line, _ = listener.accept()
             with line, suppress(BrokenPipeError):
-                line.sendall(b"%d\n" % _run(line, fresh, sampled))
+                line.sendall(b"%d\n" % _run(line, fresh))
 
 
-def _run(line: socket.socket, fresh: Fresh, sampled: Collection[str]) -> int:
+def _run(line: socket.socket, fresh: Fresh) -> int:
     _, streams, _, _ = socket.recv_fds(line, 1, 3)
     try:
         asked = json.loads(line.makefile().readline())
@@ -88,8 +85,6 @@ def _run(line: socket.socket, fresh: Fresh, sampled: Collection[str]) -> int:
         if program == "pytest":
             # Its modules and those of the wheel are already imported.
             command.append("--assert=plain")
-        if not set(sampled).isdisjoint(words):
-            words += ["--tag", "smoke"]
         cwd, env = Path(asked["cwd"]), asked["env"]
         standard = (streams[0], streams[1], streams[2])
         return fork_command(

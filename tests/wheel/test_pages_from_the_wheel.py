@@ -21,9 +21,6 @@ PAGES = [
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     if any(block.runnable for block in blocks(page))
 ]
-# Words of commands that play the whole suite once more than the first `harness run` of README.md
-# does, on the same server: they play the scenarios of one tag.
-SAMPLED = {"README.md": ("bundled", "rules::turn.completes"), "tour.md": ("--max-time",)}
 
 
 @pytest.mark.timeout(PAGE_BOUND)
@@ -32,18 +29,11 @@ def test_the_commands_of_a_page_work_with_the_wheel_alone(
     page: Path, fresh: Fresh, empty: Path
 ) -> None:
     environment = fresh.environment(empty.parent)
-    with forked_programs(fresh, SAMPLED.get(page.name, ())) as folder:
+    with forked_programs(fresh) as folder:
         environment["PATH"] = os.pathsep.join([str(folder), environment["PATH"]])
         reader = Reader(empty, environment)
         reader.read_page(page)
     assert not reader.wrong, "\n".join(reader.wrong)
-
-
-def test_the_commands_that_are_sampled_are_on_their_pages() -> None:
-    for page in PAGES:
-        commands = [word for block in blocks(page) if block.runnable for word in block.body.split()]
-        for word in SAMPLED.get(page.name, ()):
-            assert commands.count(word) == 1, (page.name, word)
 
 
 def test_the_pages_for_newcomers_are_among_them() -> None:

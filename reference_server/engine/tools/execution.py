@@ -12,7 +12,7 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.approvals import CommandAnswer
 from reference_server.sandbox.environment import command_environment, path_without
-from reference_server.sandbox.process import Command, Finished, Running
+from reference_server.sandbox.process import Finished, Running
 from reference_server.sandbox.rules import NETWORK_FILE, BadRule, RulesFile
 from reference_server.sandbox.sandbox import Confinement, Sandbox, looks_denied, sandbox_failure
 from reference_server.settings import ThreadSettings
@@ -93,16 +93,7 @@ class Execution:
             tty=tty,
             network=network,
         )
-        command = Command(
-            argv,
-            cwd,
-            env=confinement.env,
-            tty=tty,
-            timeout=timeout,
-            wrapper=confinement.wrapper,
-            inputs=confinement.inputs,
-            mounts=confinement.mounts,
-        )
+        command = confinement.command(argv, cwd, tty=tty, timeout=timeout)
         return PreparedCommand(Running(command), confinement)
 
     def rule_coverage(self, argv: tuple[str, ...], cwd: str, workspace: str) -> RuleCoverage:
