@@ -1,6 +1,5 @@
 """Comparison of a release with a double of it: shapes of messages, and transcripts."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -85,9 +84,14 @@ class ShapeDifference:
 
 @dataclass(slots=True)
 class DriftComparison:
-    """Differences between two plays."""
+    """Differences between two plays.
+
+    `varied` are the scenarios that the release itself plays in several ways, beside steps without
+    an order: their transcripts are not compared.
+    """
 
     scenarios: list[str]
+    varied: list[str]
     only_release: list[str]
     only_double: list[str]
     release_shapes: int
@@ -103,23 +107,21 @@ class DriftComparison:
         return self.shared_shapes / max(self.release_shapes, 1)
 
     @property
-    def transcript_share(self) -> float:
-        """The share of scenarios whose transcripts have the same shape."""
-        return self.same_transcripts / max(len(self.scenarios), 1)
+    def compared_transcripts(self) -> int:
+        """The number of scenarios whose transcripts were compared."""
+        return len(self.scenarios) - len(self.varied)
 
     @property
-    def frequent_differences(self) -> list[tuple[str, int]]:
-        """Differences of transcripts with the number of scenarios, the most frequent first."""
-        counts = Counter(
-            word for words in self.transcript_differences.values() for word in set(words)
-        )
-        return counts.most_common()
+    def transcript_share(self) -> float:
+        """The share of the compared scenarios in which both write the same transcript."""
+        return self.same_transcripts / max(self.compared_transcripts, 1)
 
 
 def compare_plays(releases: Sequence[Play], double: Play) -> DriftComparison:
     """Compare plays of a release with one of its double.
 
-    Several plays of the release say which order it does not keep itself; shapes count from all.
+    Several plays of the release say which order it does not keep itself, and which scenarios it
+    plays in several ways; shapes count from all.
     """
     names = set[str]().union(*(play.scenarios for play in releases))
     common = sorted(names & double.scenarios.keys())
@@ -130,15 +132,22 @@ def compare_plays(releases: Sequence[Play], double: Play) -> DriftComparison:
     shared = release_shapes.counts.keys() & double_shapes.counts.keys()
     transcripts = {name: _transcripts(releases, name) for name in common}
     unordered = set[Pair]().union(*map(unordered_pairs, transcripts.values()))
-    unequal = _unequal(transcripts, double, unordered)
+    own = {
+        name: [normal_form(play, unordered) for play in plays]
+        for name, plays in transcripts.items()
+    }
+    varied = [name for name, plays in own.items() if any(play != plays[0] for play in plays)]
+    steady = {name: plays[0] for name, plays in own.items() if name not in varied}
+    unequal = _unequal(steady, double, unordered)
     return DriftComparison(
         scenarios=common,
+        varied=varied,
         only_release=sorted(names - double.scenarios.keys()),
         only_double=sorted(double.scenarios.keys() - names),
         release_shapes=len(release_shapes.counts),
         shared_shapes=len(shared),
         shape_differences=_shape_differences(release_shapes, double_shapes),
-        same_transcripts=len(common) - len(unequal),
+        same_transcripts=len(steady) - len(unequal),
         transcript_differences=unequal,
         unordered=unordered,
     )
@@ -153,15 +162,15 @@ def _transcripts(plays: Sequence[Play], scenario: str) -> list[Transcript]:
 
 
 def _unequal(
-    transcripts: Mapping[str, Sequence[Transcript]], double: Play, unordered: Collection[Pair]
+    transcripts: Mapping[str, Transcript], double: Play, unordered: Collection[Pair]
 ) -> dict[str, list[str]]:
-    """Return the scenarios whose transcript is that of no play of the release, with the least."""
+    """Return the differences of the scenarios that the double plays otherwise."""
     unequal: dict[str, list[str]] = {}
-    for name, plays in transcripts.items():
+    for name, release in transcripts.items():
         own = normal_form(transcript_of(double.scenarios[name], IGNORED), unordered)
-        nearest = min((differences(normal_form(play, unordered), own) for play in plays), key=len)
-        if nearest:
-            unequal[name] = nearest[:MAX_TRANSCRIPT_DIFFERENCES]
+        words = differences(release, own)
+        if words:
+            unequal[name] = words[:MAX_TRANSCRIPT_DIFFERENCES]
     return unequal
 
 

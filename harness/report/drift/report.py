@@ -1,7 +1,9 @@
 """The result of a drift check, as text, as Markdown and as builtins for JSON."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from harness.report.drift.comparison import DriftComparison, ShapeDifference
@@ -16,7 +18,7 @@ MAX_UNEXPLAINED: Final = 20
 """Differences of order without a reason that a page shows."""
 
 
-@dataclass(slots=True)
+@dataclass
 class DriftReport:
     """The result of one run of `harness drift`; parts that were not asked for are None."""
 
@@ -49,13 +51,32 @@ class DriftReport:
             )
         if self.comparison is not None:
             found = self.comparison
+            unexplained = {scenario for scenario, _, reason in self._orders if not reason}
             lines += [
                 f"shapes: {found.shared_shapes} of {found.release_shapes} "
                 f"({found.shape_share:.1%})",
-                f"transcripts: {found.same_transcripts} of {len(found.scenarios)} scenarios "
+                f"transcripts: {found.same_transcripts} of {found.compared_transcripts} scenarios "
                 f"({found.transcript_share:.1%})",
+                f"left out: {len(found.varied)} scenarios that the release plays in several ways",
             ]
+            if self.reasons:
+                explained = len(found.transcript_differences) - len(unexplained)
+                lines.append(
+                    f"explained: {explained} of {len(found.transcript_differences)} scenarios that "
+                    "differ, each difference by a reason below"
+                )
         return lines
+
+    @cached_property
+    def _orders(self) -> list[tuple[str, str, str]]:
+        """Each difference of order once in a scenario: the scenario, the words, the reason."""
+        if self.comparison is None:
+            return []
+        return [
+            (scenario, word, reason_of(word, scenario, self.target, self.reasons))
+            for scenario, words in self.comparison.transcript_differences.items()
+            for word in dict.fromkeys(words)
+        ]
 
     def text_lines(self) -> Iterator[str]:
         """Yield the lines for a terminal."""
@@ -70,8 +91,9 @@ class DriftReport:
         if self.comparison is not None:
             shapes = [difference.line for difference in self.comparison.shape_differences]
             yield from _section("shapes of the release that the double lacks", shapes)
-            orders = [f"{words} ({n})" for words, n in self.comparison.frequent_differences]
-            yield from _section("differences of transcripts", orders)
+            orders = Counter(words for _, words, _ in self._orders)
+            lines = [f"{words} ({n})" for words, n in orders.most_common()]
+            yield from _section("differences of transcripts", lines)
 
     def markdown_lines(self) -> Iterator[str]:
         """Yield a section of docs/drift.md."""
@@ -83,12 +105,12 @@ class DriftReport:
         yield ""
         yield "| shape that the double lacks | seen | reason |"
         yield "|---|---|---|"
-        rows = _shape_rows(self.comparison.shape_differences, self.reasons)
+        rows = _shape_rows(self.comparison.shape_differences, self.reasons, self.target)
         yield from (f"| {words} | {count} | {reason} |" for words, count, reason in rows)
         yield ""
         yield "| difference of order | scenarios | reason |"
         yield "|---|---|---|"
-        orders = _order_rows(self.comparison, self.reasons)
+        orders = _order_rows(self._orders)
         yield from (f"| {words} | {count} | {reason} |" for words, count, reason in orders)
 
     def to_plain(self) -> dict[str, Any]:
@@ -126,6 +148,7 @@ class DriftReport:
                 for one in self.comparison.shape_differences
             ]
             plain["transcripts"] = self.comparison.transcript_differences
+            plain["varied"] = self.comparison.varied
         return plain
 
 
@@ -140,13 +163,13 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _shape_rows(
-    differences: Sequence[ShapeDifference], reasons: Sequence[Reason]
+    differences: Sequence[ShapeDifference], reasons: Sequence[Reason], target: str
 ) -> list[tuple[str, int, str]]:
     """Return the shapes of one reason in one row, those without a reason each in its own."""
     by_reason: dict[str, list[ShapeDifference]] = {}
     rows: list[tuple[str, int, str]] = []
     for difference in differences:
-        reason = reason_of(difference.line, reasons)
+        reason = reason_of(difference.line, difference.scenario, target, reasons)
         if reason:
             by_reason.setdefault(reason, []).append(difference)
         else:
@@ -157,19 +180,21 @@ def _shape_rows(
     return rows
 
 
-def _order_rows(
-    comparison: DriftComparison, reasons: Sequence[Reason]
-) -> list[tuple[str, int, str]]:
+def _order_rows(orders: Sequence[tuple[str, str, str]]) -> list[tuple[str, int, str]]:
     """Return the differences of one reason in one row, then the most frequent others."""
-    by_reason: dict[str, list[tuple[str, int]]] = {}
-    for words, count in comparison.frequent_differences:
-        by_reason.setdefault(reason_of(words, reasons), []).append((words, count))
-    others = by_reason.pop("", [])[:MAX_UNEXPLAINED]
+    by_reason: dict[str, Counter[str]] = {}
+    scenarios: dict[str, set[str]] = {}
+    for scenario, words, reason in orders:
+        by_reason.setdefault(reason, Counter())[words] += 1
+        scenarios.setdefault(reason, set()).add(scenario)
+    others = by_reason.pop("", Counter()).most_common(MAX_UNEXPLAINED)
     rows = [
-        (f"{_cell(group[0][0])}, and {len(group) - 1} like it", group[0][1], reason)
+        (f"{_cell(group.most_common(1)[0][0])}, and {len(group) - 1} like it", reason)
         for reason, group in by_reason.items()
     ]
-    return rows + [(_cell(words), count, "") for words, count in others]
+    explained = [(words, len(scenarios[reason]), reason) for words, reason in rows]
+    explained.sort(key=lambda row: -row[1])
+    return explained + [(_cell(words), count, "") for words, count in others]
 
 
 def _cell(words: str) -> str:

@@ -1,10 +1,13 @@
 """Shapes and transcripts of a release and of its double, compared."""
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from harness.report.drift.comparison import Play, compare_plays
 from harness.report.drift.messages import Message
-from harness.report.drift.reasons import Reason
+from harness.report.drift.reasons import Reason, read_reasons
 from harness.report.drift.release_schemas import Part
 from harness.report.drift.report import DriftReport
 from harness.report.drift.transcripts import normal_form, transcript_of, unordered_pairs
@@ -87,3 +90,41 @@ def test_page_gives_the_reason_of_a_difference() -> None:
     assert "| `thread/tokenUsage/updated` | 1 | the double counts no tokens |" in list(
         report.markdown_lines()
     )
+
+
+def test_scenario_that_the_release_plays_in_several_ways_is_left_out() -> None:
+    plays = [_play(STATUS, USAGE), _play(STATUS)]
+    found = compare_plays(plays, _play(STATUS))
+    assert (found.varied, found.compared_transcripts, found.same_transcripts) == (["a/b"], 0, 0)
+    assert found.transcript_differences == {}
+    assert "left out: 1 scenarios that the release plays in several ways" in (
+        DriftReport("codex-0.169", comparison=found).figures
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (Reason("lacks *", "r"), "r"),
+        (Reason("lacks *", "r", scenarios=("a/*",)), "r"),
+        (Reason("lacks *", "r", scenarios=("b/*",)), ""),
+        (Reason("lacks *", "r", releases=("codex-0.169",)), "r"),
+        (Reason("lacks *", "r", releases=("codex-0.107",)), ""),
+    ],
+)
+def test_reason_can_be_limited_to_scenarios_and_releases(row: Reason, reason: str) -> None:
+    comparison = compare_plays([_play(STATUS, USAGE)], _play(STATUS))
+    report = DriftReport("codex-0.169", comparison=comparison, reasons=(row,))
+    explained = 1 if reason else 0
+    figure = f"explained: {explained} of 1 scenarios that differ, each difference by a reason below"
+    assert figure in report.figures
+    lines = list(report.markdown_lines())
+    words = "lacks thread/tokenUsage/updated after thread/status/changed"
+    assert (f"| {words}, and 0 like it | 1 | r |" in lines) == bool(reason)
+    assert (f"| {words} | 1 |  |" in lines) != bool(reason)
+
+
+def test_reasons_are_read_with_their_limits(tmp_path: Path) -> None:
+    path = tmp_path / "reasons.toml"
+    path.write_text('[[difference]]\nplace = "a*"\nreason = "r"\nreleases = ["codex-0.107"]\n')
+    assert read_reasons(path) == (Reason("a*", "r", (), ("codex-0.107",)),)
