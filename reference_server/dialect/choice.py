@@ -57,7 +57,7 @@ def edge_of(environment: Mapping[str, str], home: str) -> Edge:
     from reference_server.dialect.memory import Memory
     from reference_server.dialect.transport import DialectTransport
 
-    memory = Memory()
+    memory = Memory(Path(home))
 
     def speak(transport: Transport) -> Transport:
         return DialectTransport(transport, dialect, home, memory)

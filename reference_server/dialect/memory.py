@@ -2,19 +2,22 @@
 
 Placeholders of rows name them: `{thread.model}` is the model of the thread that an object is or
 names, `{turn.messages}` the last agent message of its turn, `{list.readStates}` a map for the
-threads of a list. All connections of a server share them; a restart empties them.
+threads of a list. All connections of a server share them. A restart empties them, but for the items
+that the release does not store (`unstored`).
 """
 
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, cast
+
+from reference_server.dialect.unstored import UnstoredItems
 
 MAX_TURNS: Final = 1000
 """Turns that are remembered at once; the oldest are forgotten first."""
 MAX_QUESTIONS: Final = 1000
 MAX_BROADCASTS: Final = 1000
-MAX_UNSTORED_ITEMS: Final = 1000
 NOTED_AT_ONCE: Final = ("turn/started", "item/completed")
 """Notifications of which later messages of the same batch repeat something."""
 KINDS: Final = ("thread", "turn", "list", "question")
@@ -74,9 +77,9 @@ Note = Callable[[dict[str, Any]], None]
 
 
 class Memory:
-    """Facts by id, as the release spells ids."""
+    """Facts by id, as the release spells ids; of `home` those that outlive the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path | None = None) -> None:
         self._threads: dict[str, dict[str, Any]] = defaultdict(dict)
         self._turns: dict[str, dict[str, Any]] = {}
         self._questions: dict[Any, tuple[str, Any]] = {}
@@ -84,7 +87,7 @@ class Memory:
         self._broadcasts: deque[tuple[object, dict[str, Any]]] = deque(maxlen=MAX_BROADCASTS)
         self.broadcast_count = 0
         """Notifications that were broadcast so far."""
-        self._unstored_items: dict[Any, None] = {}
+        self._unstored_items = UnstoredItems(home)
         self._notes = {**_NOTES, "thread/tokenUsage/updated": self._note_usage}
 
     def facts_of(self, kind: str) -> FactOf:
@@ -162,9 +165,7 @@ class Memory:
 
     def note_unstored(self, item_id: Any) -> None:
         """Remember an item that the release does not store."""
-        self._unstored_items[item_id] = None
-        while len(self._unstored_items) > MAX_UNSTORED_ITEMS:
-            del self._unstored_items[next(iter(self._unstored_items))]
+        self._unstored_items.add(item_id)
 
     def is_unstored(self, item: Any) -> bool:
         """Return whether the release does not store an item."""
