@@ -21,7 +21,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, NoReturn
@@ -34,15 +34,18 @@ FIRST_UNUSED_DESCRIPTOR = 3
 
 
 @contextmanager
-def forked(program: str) -> Generator[None]:
-    """Make `subprocess.Popen` fork instead of starting `python PROGRAM NAME …` in the block."""
+def forked(program: str, main: Callable[..., int] = main) -> Generator[None]:
+    """Make `subprocess.Popen` fork instead of starting `python PROGRAM NAME …` in the block.
+
+    The fork calls `main` with the arguments after the program; its result is the exit status.
+    """
     _import_server()
     start = subprocess.Popen.__init__
 
     def fork(self: subprocess.Popen[Any], args: Any, *rest: Any, **options: Any) -> None:
         if not isinstance(args, str) and list(args[:2]) == [sys.executable, program]:
             assert not options.get("pass_fds")
-            options["preexec_fn"] = partial(_become, args[1:], options["env"])
+            options["preexec_fn"] = partial(_become, main, args[1:], options["env"])
         start(self, args, *rest, **options)
 
     subprocess.Popen.__init__ = fork
@@ -59,7 +62,7 @@ def _import_server() -> None:
         importlib.import_module(name)
 
 
-def _become(words: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+def _become(main: Callable[..., int], words: Sequence[str], env: Mapping[str, str]) -> NoReturn:
     """Run the server in the forked child and exit; its streams are already set."""
     # What the parent has is never finalized here: it would close descriptors of the same numbers.
     gc.freeze()

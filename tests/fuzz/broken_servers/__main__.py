@@ -11,18 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from reference_server import cli  # noqa: E402
-from tests.fuzz.broken_servers.registry import every  # noqa: E402
-
-
-def main(name: str, *arguments: str) -> int:
-    """Plant the bug and serve; return the exit status."""
-    planted = every()[name]
-    # Planting imports the whole server, before which the server itself would do this.
-    cli._without_plugins()
-    planted.plant()
-    return cli.main(arguments)
-
+from tests.fuzz.broken_servers.serving import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))

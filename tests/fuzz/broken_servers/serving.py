@@ -1,0 +1,15 @@
+"""The program of a broken server."""
+
+from __future__ import annotations
+
+from reference_server import cli
+from tests.fuzz.broken_servers.registry import every
+
+
+def main(name: str, *arguments: str) -> int:
+    """Plant the bug and serve; return the exit status."""
+    planted = every()[name]
+    # Planting imports the whole server, before which the server itself would do this.
+    cli._without_plugins()
+    planted.plant()
+    return cli.main(arguments)
