@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, AnyStr
+from typing import Any, AnyStr, ClassVar
 from unittest.mock import patch
 
 import anyio
@@ -33,10 +33,13 @@ _parameters_of = inspect.signature(subprocess.Popen[bytes]._execute_child)  # py
 class AgentProcess(subprocess.Popen[AnyStr]):
     """A `subprocess.Popen` that forks `agent …` if a fork is like a start; else it starts."""
 
+    MAIN: ClassVar[str] = "reference_server.cli:main"
+    """The function that a fork runs, `module:function`; its module is imported before the fork."""
+
     def _execute_child(self, *given: Any) -> None:
         settings = _parameters_of.bind(self, *given).arguments
         env = dict(os.environ if settings["env"] is None else settings["env"])
-        command = None if _is_special(settings, env) else _split(settings["args"])
+        command = None if _is_special(settings, env) else self._split(settings["args"])
         if command is None:
             super()._execute_child(*given)  # pyright: ignore[reportAttributeAccessIssue]
             return
@@ -46,6 +49,7 @@ class AgentProcess(subprocess.Popen[AnyStr]):
         path = env.get("PYTHONPATH", "") if user else ENVIRONMENT.get("PYTHONPATH", "")
         self.pid = _warm(path, *user, python).fork(
             {
+                "main": self.MAIN,
                 "words": words,
                 "shown": shown,
                 "env": env,
@@ -60,6 +64,20 @@ class AgentProcess(subprocess.Popen[AnyStr]):
         self._child_created = True
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(settings[name] for name in pipes))  # pyright: ignore[reportAttributeAccessIssue]
+
+    @staticmethod
+    def _split(args: Any) -> tuple[list[str], str, list[str], list[str]] | None:
+        """Split a command into what changes the user, Python, and the words of `agent`, as called
+        and as shown; None if it is another command.
+        """
+        words = [os.fspath(word) for word in args]
+        if words[0] == str(COMMANDS / "agent"):
+            return [], sys.executable, words, [sys.executable, *words]
+        at = words.index("-m") if "-m" in words else 0
+        user, python = words[: at - 1], words[at - 1]
+        if at == 0 or words[at : at + 2] != _MODULE or (user and user[0] != "setpriv"):
+            return None
+        return user, python, [_MAIN, *words[at + 2 :]], words[at - 1 :]
 
 
 def run_agent(command: Sequence[Any], **settings: Any) -> subprocess.CompletedProcess[Any]:
@@ -86,20 +104,6 @@ def _is_special(settings: Mapping[str, Any], env: Mapping[str, str]) -> bool:
         or not os.path.isdir(settings["cwd"] or ".")
         or any(env[name] != ENVIRONMENT.get(name) for name in of_python)
     )
-
-
-def _split(args: Any) -> tuple[list[str], str, list[str], list[str]] | None:
-    """Split a command into what changes the user, Python, and the words of `agent`, as called and
-    as shown; None if it is another command.
-    """
-    words = [os.fspath(word) for word in args]
-    if words[0] == str(COMMANDS / "agent"):
-        return [], sys.executable, words, [sys.executable, *words]
-    at = words.index("-m") if "-m" in words else 0
-    user, python = words[: at - 1], words[at - 1]
-    if at == 0 or words[at : at + 2] != _MODULE or (user and user[0] != "setpriv"):
-        return None
-    return user, python, [_MAIN, *words[at + 2 :]], words[at - 1 :]
 
 
 class _Warm:

@@ -16,7 +16,8 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +58,27 @@ def fork_for_parent() -> int:
     return pid
 
 
-def serve(requests: socket.socket) -> dict[str, Any]:
-    """Fork for each request; return only in the forks, with the request."""
+def serve(requests: socket.socket) -> tuple[dict[str, Any], Callable[[], int | None]]:
+    """Fork for each request; return only in the forks, with the request and what it shall run."""
     while (received := forks.receive(requests)) is not None:
         request, descriptors = received
+        run = function(request["main"])
         pid = fork_for_parent()
         if pid == 0:
             place(descriptors, request["places"])
-            return request
+            return request, run
         forks.close(descriptors)
         requests.sendall(b"%d\n" % pid)
     sys.exit()
+
+
+@cache
+def function(name: str) -> Callable[[], int | None]:
+    """Return the function `module:function`; its module is imported for all later forks too."""
+    module, _, attribute = name.partition(":")
+    found: Callable[[], int | None] = getattr(importlib.import_module(module), attribute)
+    gc.freeze()
+    return found
 
 
 def place(descriptors: Sequence[int], places: Sequence[int]) -> None:
@@ -112,7 +123,7 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     path = [one for one in sys.path if one != os.getcwd()]
-    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    request, run = serve(socket.socket(fileno=int(sys.argv[1])))
     if request["umask"] >= 0:
         os.umask(request["umask"])
     if request["session"]:
@@ -128,7 +139,7 @@ def main() -> None:
     tempfile.tempdir = None
     added = [one for one in env.get("PYTHONPATH", "").split(os.pathsep) if one]
     sys.path[:] = [*added, *(one for one in path if one not in added)]
-    forks.leave(cli.main)
+    forks.leave(run)
 
 
 if __name__ == "__main__":

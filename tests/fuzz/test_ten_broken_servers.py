@@ -15,7 +15,6 @@ from harness.scenario.loader import load
 from tests.conformance.bugs.forking import forked
 from tests.conformance.judging import judged, leftovers
 from tests.fuzz.broken_servers.registry import FURTHER, HUNTED, SEQUENCES, every
-from tests.fuzz.broken_servers.serving import main
 from tests.processes import MARK
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("place")]
@@ -57,7 +56,7 @@ def test_its_sequence_is_red_on_it(name: str) -> None:
     broken = BROKEN[name]
     shown = load(broken.sequence)
     assert len(shown.scenario.client) <= MAX_STEPS
-    with forked(str(SERVER), main):
+    with forked(str(SERVER), "tests.fuzz.broken_servers.serving:serve"):
         on_it = judged(command(name), [shown], target="reference", scale=0.4)
     assert broken.tells in on_it.failed_rules()
     assert "Traceback" not in on_it.outcomes[shown.id].stderr, "the patch itself is broken"

@@ -18,6 +18,7 @@ from tests.conformance.bugs.registry import Bug
 from tests.conformance.judging import lacks_here
 
 SERVE = Path(__file__).with_name("serve.py")
+PRELOADED = "tests.conformance.bugs.all_tables:serve"
 KEEPER = Path(__file__).with_name("keeper.toml")
 TARGETS = {"reference": ("reference", "app-server"), "keeper": (str(KEEPER), "{listen}")}
 MAX_PLAYS = 3
@@ -57,7 +58,7 @@ def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     session = WorkerSession(replace(config, profile=profile))
     session._repeats = Once(session._attempt, session._thread.retire, Level.MUST)
     try:
-        with forked(str(SERVE)):
+        with forked(str(SERVE), PRELOADED):
             return _outcomes(session, planted, wanted)
     finally:
         session.close()

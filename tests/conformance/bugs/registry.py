@@ -58,6 +58,8 @@ def every() -> dict[str, Bug]:
 
 def find(name: str) -> Bug:
     """Return one bug. Only its table is imported: the tables import half of the server."""
+    if name in _found:
+        return _found[name]
     head = f"def {name.replace('-', '_')}("
     for source in Path(tables.__path__[0]).glob("*.py"):
         if head in source.read_text(encoding="utf-8"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from reference_server import cli
 from tests.fuzz.broken_servers.registry import every
 
@@ -13,3 +15,8 @@ def main(name: str, *arguments: str) -> int:
     cli._without_plugins()
     planted.plant()
     return cli.main(arguments)
+
+
+def serve() -> int:
+    """Plant the bug of the arguments and serve; return the exit status."""
+    return main(*sys.argv[1:])
