@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import cast
 
 from harness.faults.queue import Change
@@ -53,6 +54,11 @@ class Fault:
 
 def all_faults() -> dict[str, Fault]:
     """Return the faults in `FAULTS` of each module of `harness.faults.tables`, sorted by id."""
+    return dict(_all_faults())
+
+
+@cache
+def _all_faults() -> dict[str, Fault]:
     package = importlib.import_module("harness.faults.tables")
     tables = [
         importlib.import_module(f"harness.faults.tables.{module.name}")

@@ -41,24 +41,33 @@ def bundled_ids_on(surface: str) -> frozenset[str]:
 
     Surfaces are found in the text of the files, without parsing.
     """
-    files = {file_of(path) for path in bundled_files().values()}
+    files = set(_file_of_ids().values())
     files_on_surface = {file for file in files if surface in listed_surfaces(file)}
     return frozenset(
         surface_id(name, surface)
-        for name, path in bundled_files().items()
-        if file_of(path) in files_on_surface
+        for name, file in _file_of_ids().items()
+        if file in files_on_surface
     )
 
 
 def bundled_with(word: str) -> Iterator[str]:
     """Yield the ids of the bundled scenarios whose file has this word, without parsing."""
-    has_word: dict[Path, bool] = {}
-    for name, path in bundled_files().items():
-        file = file_of(path)
-        if file not in has_word:
-            has_word[file] = word in file.read_text("utf-8")
+    has_word = {file: word in text for file, text in _bundled_texts().items()}
+    for name, file in _file_of_ids().items():
         if has_word[file]:
             yield name
+
+
+@cache
+def _file_of_ids() -> dict[str, Path]:
+    """Return the file that holds each bundled scenario, its own or its family's, by id."""
+    return {name: file_of(path) for name, path in bundled_files().items()}
+
+
+@cache
+def _bundled_texts() -> dict[Path, str]:
+    """Return the text of each file of bundled scenarios."""
+    return {file: file.read_text("utf-8") for file in dict.fromkeys(_file_of_ids().values())}
 
 
 def listed_surfaces(file: Path) -> list[str]:
