@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 from _pytest.pathlib import import_path
 
-from tests import forks, worker_forks
+from tests import forks, warm_processes, worker_forks
 
 
 def fork_workers(config: pytest.Config) -> None:
     """Have the workers of this run forked from a process that has imported its test modules."""
-    ours, theirs = socket.socketpair()
     config.get_terminal_writer().flush()
+    warm_processes.share()
+    ours, theirs = socket.socketpair()
     if os.fork():
         theirs.close()
         worker_forks.fork_workers(ours)

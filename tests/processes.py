@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from tests import forks
+from tests import forks, warm_processes
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = Path(sys.executable).parent
@@ -191,20 +190,11 @@ def _of_python(env: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Warm:
-    """A process of tests/warm.py, which has imported the harness and forks for each command."""
+    """A connection to a process of tests/warm.py, which has imported the harness and forks."""
 
     def __init__(self, programs: Path) -> None:
-        self._socket, theirs = socket.socketpair()
-        python = sys.executable if programs == COMMANDS else programs / "python"
-        self._process = subprocess.Popen(
-            [python, "-P", str(ROOT / "tests" / "warm.py"), str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            # It outlives the test that starts it, so it takes nothing from that test.
-            cwd=ROOT,
-            env=_environment(programs),
-            stdin=subprocess.DEVNULL,
-        )
-        theirs.close()
+        python = sys.executable if programs == COMMANDS else str(programs / "python")
+        self._socket = warm_processes.connect(python, _environment(programs))
         self._answers = self._socket.makefile("r")
         atexit.register(self.close)
 
@@ -223,10 +213,9 @@ class _Warm:
         return status, left
 
     def close(self) -> None:
-        """Close the connection, which ends the process, and wait for it."""
+        """Close the connection, which ends the process that serves it."""
         self._answers.close()
         self._socket.close()
-        self._process.wait()
 
 
 @cache

@@ -1,13 +1,15 @@
 """A process that has imported the harness, and forks a `harness …` or pytest for each request.
 
-tests.processes starts it. A request is a line of JSON with the descriptors of the standard streams;
-the answer is the process id and, at the end, the exit status and the number of leftover workers. A
-fork has the arguments, working directory, environment, streams and signals of a started process.
-`harness run` replaces itself by another program (`os.execve`), which is imported already too. The
-workers of a run (`-n 2`) are forks of this process as well, which has no threads: the run requests
-them over a socket of its own. So the run is not their parent; tests of dying workers rely on that.
+tests.warm_processes starts it, and sends it connections; a fork serves each. A request is a line of
+JSON with the descriptors of the standard streams; the answer is the process id and, at the end, the
+exit status and the number of leftover workers. A fork has the arguments, working directory,
+environment, streams and signals of a started process. `harness run` replaces itself by another
+program (`os.execve`), which is imported already too. The workers of a run (`-n 2`) are forks of
+this process as well, which has no threads: the run requests them over a socket of its own. So the
+run is not their parent; tests of dying workers rely on that.
 """
 
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -96,6 +98,23 @@ class Work:
         self.workers = workers
 
 
+def take_connections(line: socket.socket) -> socket.socket:
+    """Fork for each connection that comes over `line`; return only in the forks, with theirs."""
+    while True:
+        received, descriptors, _, _ = socket.recv_fds(line, 1, 1)
+        if not received:
+            break
+        assert descriptors
+        if os.fork() == 0:
+            line.close()
+            return socket.socket(fileno=descriptors[0])
+        forks.close(descriptors)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    os._exit(0)
+
+
 def serve(asked: socket.socket) -> Work:
     """Fork for each request; returns in the forks, with what was asked."""
     while (received := forks.receive(asked)) is not None:
@@ -104,6 +123,9 @@ def serve(asked: socket.socket) -> Work:
         pid = os.fork()
         if pid == 0:
             worker_forks.place(streams, theirs)
+            # What they close later may be a descriptor of the same number.
+            for one in (asked, ours, theirs):
+                one.detach()
             return Work(request, socket.socket(fileno=worker_forks.KEPT))
         theirs.close()
         forks.close(streams)
@@ -118,7 +140,8 @@ def serve(asked: socket.socket) -> Work:
             os.kill(worker, signal.SIGKILL)
             os.waitpid(worker, 0)
         asked.sendall(b"%d %d\n" % (os.waitstatus_to_exitcode(status), len(left)))
-    sys.exit()
+    # As in `forks.leave`, nothing is freed.
+    os._exit(0)
 
 
 def main() -> None:
@@ -135,7 +158,7 @@ def main() -> None:
     filler_text("sentence", seed=0)
     gc.freeze()
     gc.enable()
-    work = serve(socket.socket(fileno=int(sys.argv[1])))
+    work = serve(take_connections(socket.socket(fileno=int(sys.argv[1]))))
     os.chdir(work.cwd)
     os.execve = execve
     forks.begin(work.words, work.env)

@@ -69,7 +69,7 @@ def serve(requests: socket.socket) -> tuple[dict[str, Any], Callable[[], int | N
             return request, run
         forks.close(descriptors)
         requests.sendall(b"%d\n" % pid)
-    sys.exit()
+    os._exit(0)
 
 
 @cache
