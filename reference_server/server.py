@@ -26,6 +26,7 @@ from reference_server.scripted_answers import NO_ANSWERS, ScriptedAnswers
 from reference_server.transport.base import Transport
 
 if TYPE_CHECKING:
+    from reference_server.model.errors import ReadFailure
     from reference_server.model.pool import MakeTransport
     from reference_server.services import Services
     from reference_server.session.thread import Clock
@@ -44,6 +45,7 @@ class Server:
         requires_initialize: bool = False,
         answers: ScriptedAnswers = NO_ANSWERS,
         find_extra: FindExtraMethod = no_extra_method,
+        read_failure: "ReadFailure | None" = None,
         clock: "Clock" = time.time,
     ) -> None:
         self._router = Router(
@@ -59,6 +61,7 @@ class Server:
         self._home = home
         self._config = config
         self._model_transport = model_transport
+        self._read_failure = read_failure
         self._clock = clock
 
     @cached_property
@@ -72,6 +75,7 @@ class Server:
             self._home,
             self._config,
             self._model_transport,
+            self._read_failure,
             self._clock,
             self._outboxes,
         )
@@ -152,6 +156,7 @@ async def running_server(
     requires_initialize: bool = False,
     answers: ScriptedAnswers = NO_ANSWERS,
     find_extra: FindExtraMethod = no_extra_method,
+    read_failure: "ReadFailure | None" = None,
     clock: "Clock" = time.time,
 ) -> AsyncGenerator[Server]:
     """Run a server for the length of the block.
@@ -167,6 +172,7 @@ async def running_server(
             requires_initialize=requires_initialize,
             answers=answers,
             find_extra=find_extra,
+            read_failure=read_failure,
             clock=clock,
         )
         try:

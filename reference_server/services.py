@@ -35,6 +35,7 @@ from reference_server.session.thread import Clock
 if TYPE_CHECKING:
     from reference_server.client_commands.commands import ClientCommands
     from reference_server.mcp.servers import McpServers
+    from reference_server.model.errors import ReadFailure
     from reference_server.model.pool import MakeTransport
 
 _log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Services:
         home: Home,
         config: Config,
         model_transport: "MakeTransport | None",
+        read_failure: "ReadFailure | None",
         clock: Clock,
         outboxes: Callable[[], list[Outbox]],
     ) -> None:
@@ -59,7 +61,7 @@ class Services:
         self.everyone = Everyone(outboxes)
         rollouts = RolloutStore(home)
         ids = IdAllocator(home.counters, rollouts.highest_ids)
-        self.model = ModelClient(tasks, model_transport)
+        self.model = ModelClient(tasks, model_transport, read_failure)
         self.syncer = Syncer()
         self.presence = Presence(home)
         self.threads = Threads(home, config, ids, rollouts, self.presence, clock)

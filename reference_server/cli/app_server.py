@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from reference_server.cli.edge import edge_of_process, extra_methods_of_process
+from reference_server.cli.edge import (
+    edge_of_process,
+    extra_methods_of_process,
+    failures_of_process,
+)
 from reference_server.cli.process import (
     begin_log,
     call_on_first_signal,
@@ -299,6 +303,7 @@ def _run_server(options: Options, environment: dict[str, str]) -> None:
         requires_initialize=options.require_initialize,
         answers=answers,
         find_extra=extra_methods_of_process(environment),
+        read_failure=failures_of_process(environment),
     )
     anyio.run(_serve, server, listening, edge)
 

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reference_server.extra_methods import FindExtraMethod, no_extra_method
 from reference_server.transport.base import Edge, plain_edge
+
+if TYPE_CHECKING:
+    from reference_server.model.errors import ReadFailure
 
 
 def edge_of_process(environment: Mapping[str, str], home: Path) -> Edge:
@@ -24,3 +28,12 @@ def extra_methods_of_process(environment: Mapping[str, str]) -> FindExtraMethod:
     from reference_server.dialect.choice import extra_methods_of
 
     return extra_methods_of(environment)
+
+
+def failures_of_process(environment: Mapping[str, str]) -> "ReadFailure | None":
+    """Return how the dialect in the environment sees failed calls of the model, or None."""
+    if not environment.get("AGENT_DIALECT"):
+        return None
+    from reference_server.dialect.choice import failures_of
+
+    return failures_of(environment)

@@ -22,7 +22,7 @@ from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
 from reference_server.connection import FAREWELL_TIME, Connection
-from reference_server.dialect.choice import extra_methods_of
+from reference_server.dialect.choice import extra_methods_of, failures_of
 from reference_server.dialect.client_words import client_words_of
 from reference_server.envelope import encode_error
 from reference_server.model.scripted import ScriptedConnection
@@ -86,6 +86,7 @@ class Stage:
         self._say = say
         self._dialect = client_words_of(environment)
         self._find_extra = extra_methods_of(environment)
+        self._read_failure = failures_of(environment)
         self._on_result = on_result
         self._begun_count = 0
         self._running: dict[Server, StagedConnection] = {}
@@ -258,6 +259,7 @@ class Stage:
             requires_initialize=self._requires_initialize,
             answers=ScriptedAnswers(connection.loaded.scenario.answers_by_method()),
             find_extra=self._find_extra,
+            read_failure=self._read_failure,
         ) as server:
             self._running[server] = connection
             if self.stop_requested.is_set():

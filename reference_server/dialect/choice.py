@@ -5,17 +5,23 @@ of variables and of the folder of settings are taken over before any command rea
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.protocol.dialects.table import FAMILY, Dialect, DialectError, load_dialect
 from reference_server.extra_methods import ExtraMethod, FindExtraMethod, no_extra_method
 from reference_server.transport.base import Edge, Transport, plain_edge
+
+if TYPE_CHECKING:
+    from reference_server.model.errors import ModelError, ReadFailure
 
 __all__ = [
     "DialectError",
     "dialect_of",
     "edge_of",
     "extra_methods_of",
+    "failures_of",
     "name_in",
     "take_over",
     "without_option",
@@ -80,6 +86,24 @@ def extra_methods_of(environment: Mapping[str, str]) -> FindExtraMethod:
         return METHODS[method]
 
     return find
+
+
+def failures_of(environment: Mapping[str, str]) -> "ReadFailure | None":
+    """Return how the noted dialect sees failed calls of the model: which it retries; or None."""
+    dialect = dialect_of(environment)
+    if dialect is None or dialect.final_failures is None:
+        return None
+    final = dialect.final_failures
+
+    def read(failure: "ModelError") -> "ModelError":
+        is_answer = bool(failure.status or failure.code)
+        if not is_answer:
+            return failure
+        is_final = failure.status in final.statuses or failure.code in final.codes
+        # The release counts the retries of all calls together.
+        return replace(failure, phase="stream", retryable=not is_final)
+
+    return read
 
 
 def without_option(words: Sequence[str]) -> tuple[str, list[str]]:

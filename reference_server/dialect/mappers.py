@@ -5,6 +5,7 @@ They are made once for each type and method; what a row cannot concern is not lo
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, cast
 
 from harness.protocol.dialects.table import MemberRow
@@ -183,19 +184,34 @@ def _add_constants(constants: Mapping[str, Any]) -> Step:
 def add_by_row(row: MemberRow, facts: Mapping[str, Any]) -> Step:
     """Return a step that adds or replaces a member where the conditions of its row hold."""
     name, replaces, fill = row.name, row.replaces, filler(row.value, facts)
-    where = [(path.split("."), value) for path, value in row.where.items()]
+    has_values = tester(row.where)
     conditions = Conditions.of_row(row.needs, row.unless, facts)
 
     def add(members: dict[str, Any]) -> None:
         if name in members and not replaces:
             return
-        for path, value in where:
-            if _member(members, path) != value:
-                return
-        if conditions.hold_for(members):
+        if has_values(members) and conditions.hold_for(members):
             members[name] = fill(members)
 
     return add
+
+
+def tester(where: Mapping[str, Any]) -> Callable[[Any], bool]:
+    """Return the test whether an object has the values of `where`, by paths of members."""
+    tests = [(path.split("."), _test_of(value)) for path, value in where.items()]
+    if not tests:
+        return lambda members: True
+    return lambda members: all(is_met(_member(members, path)) for path, is_met in tests)
+
+
+def _test_of(pattern: Any) -> Callable[[Any], bool]:
+    """Return the test of a value of `where`; a text with `*` is a pattern, with `!` excluded."""
+    if isinstance(pattern, str) and pattern.startswith("!"):
+        is_other = _test_of(pattern[1:])
+        return lambda value: not is_other(value)
+    if isinstance(pattern, str) and "*" in pattern:
+        return lambda value: isinstance(value, str) and fnmatchcase(value, pattern)
+    return lambda value: value == pattern
 
 
 def _member(members: Any, path: Sequence[str]) -> Any:

@@ -29,6 +29,7 @@ _UNKNOWN: Final = {
     "model": "unknown",
     "approvalPolicy": "on-request",
     "sandbox": {"type": "readOnly", "networkAccess": False},
+    "filled": 0,
 }
 _NEW_TURN: Final[dict[str, Any]] = {"messages": [], "view": "notLoaded"}
 """Facts of a turn of which nothing was told."""
@@ -88,7 +89,12 @@ class Memory:
         self.broadcast_count = 0
         """Notifications that were broadcast so far."""
         self._unstored_items = UnstoredItems(home)
-        self._notes = {**_NOTES, "thread/tokenUsage/updated": self._note_usage}
+        self._notes = {
+            **_NOTES,
+            "thread/tokenUsage/updated": self._note_usage,
+            "item/completed enteredReviewMode": self._note_entered,
+            "item/completed contextCompaction": self._note_compacted,
+        }
 
     def facts_of(self, kind: str) -> FactOf:
         """Return the function for facts of one of KINDS."""
@@ -159,6 +165,10 @@ class Memory:
 
         return undo
 
+    def note_review(self, thread_id: str, target: str) -> None:
+        """Remember that a review begins in a thread, until its turn ends."""
+        self._threads[thread_id].update(reviewing=target, enteringReview=True)
+
     def note_interrupt(self, body: dict[str, Any]) -> None:
         """Remember a turn whose interrupt was granted."""
         self._turn(body)["interrupted"] = True
@@ -214,13 +224,22 @@ class Memory:
     def _note_usage(self, _turn: dict[str, Any], body: dict[str, Any]) -> None:
         thread_id = body.get("threadId")
         if isinstance(thread_id, str):
-            self._threads[thread_id]["usage"] = body.get("tokenUsage")
+            usage = cast("dict[str, Any]", body.get("tokenUsage") or {})
+            filled = usage.get("last", {}).get("totalTokens", 0)
+            self._threads[thread_id].update(usage=usage, filled=filled)
+
+    def _note_entered(self, _turn: dict[str, Any], body: dict[str, Any]) -> None:
+        self._threads[_thread_id(body)].pop("enteringReview", None)
+
+    def _note_compacted(self, _turn: dict[str, Any], body: dict[str, Any]) -> None:
+        self._threads[_thread_id(body)]["filled"] = 0
 
     def _note_completed(self, turn: dict[str, Any], body: dict[str, Any]) -> None:
         thread_id = body.get("threadId")
         if not isinstance(thread_id, str):
             return
-        self._threads[thread_id].pop("compacting", None)
+        for fact in ("compacting", "reviewing", "enteringReview"):
+            self._threads[thread_id].pop(fact, None)
         if not turn:
             return
         turn["ended"] = True
@@ -240,6 +259,9 @@ class Memory:
         thread_id = _thread_id(around)
         if thread_id not in self._threads:
             thread_id = _thread_id(_message(facts)) or thread_id
+        if fact == "isFull":
+            limit = _limit_of(facts.get("settings", {}))
+            return limit is not None and self.thread_fact("filled", thread_id) >= limit
         return self.thread_fact(fact, thread_id)
 
     def _turn_fact(self, fact: str, around: Object, facts: Object) -> Any:
@@ -281,6 +303,17 @@ class Memory:
         if not isinstance(identifier, str):
             identifier = self._threads.get(_thread_id(value), {}).get("turn")
         return self._turns.get(identifier, {}) if isinstance(identifier, str) else {}
+
+
+def _limit_of(settings: Object) -> int | None:
+    """Return the tokens of a call from which on the server compacts, as the settings say."""
+    limit, size = (
+        settings.get("model_auto_compact_token_limit"),
+        settings.get("model_context_window"),
+    )
+    if isinstance(limit, int):
+        return limit
+    return size * 9 // 10 if isinstance(size, int) else None
 
 
 def _message(facts: Object) -> Object:

@@ -5,8 +5,8 @@
 member of the object that gets the value, `{params.a.b}` a member of the request, `{result.a.b}` of
 the answer to `via`. A string that is one placeholder becomes the value itself, a number or an
 object too; null if there is none. `{settings.a}` is a setting of the home. `{x:words}` are the
-words of a command line, `{x:text}` the text after the code of an error's details, `{x:items}` the
-entries of `thread/items/list` for turns.
+words of a command line, `{x:text}` the text after the code of an error's details, `{x:status}` the
+HTTP status in an error's message, `{x:items}` the entries of `thread/items/list` for turns.
 """
 
 import re
@@ -17,10 +17,12 @@ from typing import Any, NamedTuple, cast
 
 from reference_server.dialect.memory import KINDS, Memory
 
-_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:[./][A-Za-z_]+)*(?::words|:text|:items)?)\}")
+_PLACEHOLDER = re.compile(r"\{(\.?[A-Za-z_]+(?:[./][A-Za-z_]+)*(?::words|:text|:status|:items)?)\}")
 _WORDS = ":words"
 _TEXT = ":text"
+_STATUS = ":status"
 _ITEMS = ":items"
+_HTTP_STATUS = re.compile(r"HTTP status ([0-9]{3})")
 
 Fill = Callable[[Mapping[str, Any]], Any]
 """Returns a value with its placeholders filled from an object. Nobody changes what it returns."""
@@ -129,6 +131,9 @@ def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
     if name.endswith(_TEXT):
         details = _getter(name.removesuffix(_TEXT), facts)
         return lambda around: _without_code(details(around))
+    if name.endswith(_STATUS):
+        message = _getter(name.removesuffix(_STATUS), facts)
+        return lambda around: _http_status_of(message(around))
     if name.endswith(_ITEMS):
         turns = _getter(name.removesuffix(_ITEMS), facts)
         return lambda around: _items_of(turns(around) or [], _members(facts.get("params")))
@@ -165,6 +170,12 @@ def _items_of(turns: list[Any], params: Mapping[str, Any]) -> list[dict[str, Any
 def _without_code(details: Any) -> Any:
     """Return the details of a failure without the code with which they begin."""
     return details.partition(": ")[2] or details if isinstance(details, str) else details
+
+
+def _http_status_of(message: Any) -> int | None:
+    """Return the HTTP status that the message of an error names, None if it names none."""
+    match = _HTTP_STATUS.search(message) if isinstance(message, str) else None
+    return int(match[1]) if match else None
 
 
 def _members(value: Any) -> dict[str, Any]:

@@ -12,6 +12,8 @@ MAX_TURNS: Final = 1000
 _ANSWERS: Final = frozenset({"agentMessage", "reasoning", "plan", "webSearch"})
 """Items of the model's answer; the model is asked again after the others."""
 _USER: Final = "userMessage"
+_REVIEW: Final = frozenset({"enteredReviewMode", "exitedReviewMode"})
+"""Items of a review, whose questions to the model no client sees."""
 _USAGE: Final = "thread/tokenUsage/updated"
 
 Facts = dict[str, Any]
@@ -93,7 +95,7 @@ class Progress:
             return self._note(_set(user=True, speaking=True, over=False))
         if method == "item/started" and item in _ANSWERS:
             return self._note(_set(asked=False, speaking=True, over=False, retrying=False))
-        if method == "item/completed" and item not in _ANSWERS:
+        if method == "item/completed" and item not in _ANSWERS | _REVIEW:
             return self._note(_set(asked=True))
         return None
 

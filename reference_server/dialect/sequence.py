@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from harness.protocol.dialects.table import Dialect, DropRow, HoldRow, NotificationRow
+from reference_server.dialect.mappers import tester
 from reference_server.dialect.memory import Memory, Note
 from reference_server.dialect.placeholders import Conditions, Fill, filler
 from reference_server.dialect.progress import Progress
@@ -75,6 +76,13 @@ class _Addition(NamedTuple):
     row: NotificationRow
     fill: Fill
     each: Fill
+    has_values: Callable[[Any], bool]
+    conditions: Conditions
+
+
+class _Hold(NamedTuple):
+    row: HoldRow
+    has_values: Callable[[Any], bool]
     conditions: Conditions
 
 
@@ -87,7 +95,7 @@ class _Plan(NamedTuple):
 
     early_notes: tuple[Note, ...]
     drops: list[tuple[DropRow, Conditions]]
-    holds: list[tuple[HoldRow, Conditions]]
+    holds: list[_Hold]
     ended_holds: list[HoldRow]
     before: list[_Addition]
     notes: tuple[Note, ...]
@@ -125,11 +133,15 @@ class Sequencer:
                 row,
                 filler(row.params, facts),
                 filler(row.each, facts),
+                tester(row.where),
                 Conditions.of_row(row.needs, row.unless, facts),
             )
             for row in dialect.notifications
         ]
-        self._holds = [(row, Conditions.of_row(row.needs, (), facts)) for row in dialect.holds]
+        self._holds = [
+            _Hold(row, tester(row.where), Conditions.of_row(row.needs, row.unless, facts))
+            for row in dialect.holds
+        ]
         self._broadcasts = memory.broadcast_count
         """The broadcasts that this client has or need not have."""
         self._held: list[tuple[HoldRow, Written]] = []
@@ -198,8 +210,8 @@ class Sequencer:
 
     def _release(self, written: Written, plan: _Plan) -> Iterator[Written]:
         """Yield the held messages that this one ends, and itself unless it is held."""
-        for row, conditions in plan.holds:
-            if conditions.hold_for(written.body):
+        for row, has_values, conditions in plan.holds:
+            if has_values(written.body) and conditions.hold_for(written.body):
                 yield from self._with_held(written, plan, is_held=True)
                 self._held.append((row, written))
                 return
@@ -217,7 +229,7 @@ class Sequencer:
                 self._held.append((row, one))
             elif _begins_with_one(written.step, row.lost):
                 continue
-            elif row.after:
+            elif row.after and not _begins_with_one(written.step, row.before):
                 later.append(one)
             else:
                 yield one
@@ -251,12 +263,12 @@ class Sequencer:
         self, additions: Sequence[_Addition], written: Written, arranged: list[Written]
     ) -> None:
         """Append the notifications that rows add beside a message."""
-        for row, fill, each, conditions in additions:
+        for row, fill, each, has_values, conditions in additions:
             if row.request:
                 asked = _object(written.params)
                 if all(asked.get(name) in (None, False) for name in row.request):
                     continue
-            if not conditions.hold_for(written.body):
+            if not (has_values(written.body) and conditions.hold_for(written.body)):
                 continue
             for element in (each(written.body) or ()) if row.each else (None,):
                 self._facts["each"] = element
@@ -267,8 +279,11 @@ class Sequencer:
                 addition = notification_of(message, row.method)
                 if row.lost:
                     self._pending.append((row, written.body, addition))
-                else:
-                    arranged.append(addition)
+                    continue
+                note = self._memory.note_of(addition.step)
+                if note is not None:
+                    note(addition.body)
+                arranged.append(addition)
 
     def _add_pending(self, following: Written, arranged: list[Written]) -> None:
         """Append the additions that waited for the next message, unless they are lost with it."""
@@ -291,8 +306,12 @@ class Sequencer:
         return _Plan(
             tuple(self._early_notes_of(step)),
             [one for one in self._drops if _begins(step, one[0].method)],
-            [one for one in self._holds if _begins(step, one[0].method)],
-            [row for row, _ in self._holds if _begins_with_one(step, row.steps)],
+            [one for one in self._holds if _begins(step, one.row.method)],
+            [
+                one.row
+                for one in self._holds
+                if _begins_with_one(step, (*one.row.steps, *one.row.before))
+            ],
             [one for one in self._additions if _begins(step, one.row.before)],
             tuple(self._notes_of(step)),
             [one for one in self._additions if _begins(step, one.row.after)],

@@ -278,6 +278,9 @@ class DialectTransport:
         else:
             spec = BY_METHOD.get(row.via if row is not None and row.via else method)
             self._note_settings(method, request, message["result"])
+            if method == "review/start" and request is not None:
+                target = cast("Message", request["params"])["target"]["type"]
+                self.memory.note_review(to_uuid(message["result"]["reviewThreadId"]), target)
             if spec is not None and spec.result is not None:
                 self._facts["params"] = None if request is None else request["params"]
                 self._facts["message"] = self._facts["params"]

@@ -23,6 +23,7 @@ from reference_server.model.answer import Answer, ModelConnection, TransportErro
 from reference_server.model.encoding import Undecodable, decode, is_plain, is_readable
 from reference_server.model.errors import (
     ModelError,
+    ReadFailure,
     bad_key,
     cannot_connect,
     connection_failed,
@@ -63,8 +64,10 @@ class ModelClient:
         self,
         tasks: TaskGroup,
         transport: "MakeTransport | None" = None,
+        read_failure: ReadFailure | None = None,
     ) -> None:
         self._tasks = tasks
+        self._read_failure = read_failure
         self._connections = ConnectionPool(transport)
         self._clock = anyio.current_time
 
@@ -84,6 +87,8 @@ class ModelClient:
         try:
             await self._call(provider, body, receive)
         except ModelError as failure:
+            if self._read_failure is not None:
+                failure = self._read_failure(failure)
             raise failure.for_clients(Secrets.of(provider)) from None
         except Exception as error:
             text = describe(error)

@@ -5,7 +5,7 @@ Source: session-protocol "TurnError", which shows the values without their cause
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -31,7 +31,7 @@ class ModelError(Exception):
     `rejects`: the kind of content that the provider will reject in later calls too, None for
     another cause. `is_cut`: the details are only the beginning of a longer text. `for_clients`
     redacts them before it shortens them to `limit` characters, since a secret that is cut in two
-    could not be found.
+    could not be found. `status`: of HTTP, 0 without one; `code`: of the provider, "" without one.
     """
 
     message: str
@@ -43,6 +43,8 @@ class ModelError(Exception):
     limit: int = DETAILS_LIMIT
     rejects: Rejects | None = None
     is_cut: bool = False
+    status: int = 0
+    code: str = ""
 
     def for_clients(self, secrets: Secrets) -> "ModelError":
         """Return the error for clients: with secrets redacted first, then shortened."""
@@ -56,6 +58,10 @@ class ModelError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}: {self.details}"
+
+
+ReadFailure = Callable[[ModelError], ModelError]
+"""Returns a failed call as the engine sees it, such as with another choice whether to retry."""
 
 
 BY_CODE: dict[str, tuple[AgentErrorInfo, bool]] = {
@@ -194,6 +200,8 @@ def http_failed(
         retry_after=_retry_after(headers),
         rejects=_rejects(code, parameter, status),
         is_cut=not is_complete,
+        status=status,
+        code=code,
     )
 
 
@@ -208,6 +216,7 @@ def response_failed(error: Mapping[str, Any]) -> ModelError:
         phase="stream",
         retryable=retryable,
         rejects=_rejects(code, str(error.get("param") or "")),
+        code=code,
     )
 
 

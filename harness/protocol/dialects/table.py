@@ -28,7 +28,8 @@ class MemberRow(NamedTuple):
     limits the row to messages of these methods, empty for all. A string in `value` can have the
     placeholders (docs/dialects.md). `replaces` is whether it takes the
     place of a member that the server wrote. `where` are values that members of the object must
-    have (`status.type`); all of `needs` and none of `unless` must have a value.
+    have (`status.type`), a text with `*` a pattern, one that begins with `!` what they must not be;
+    all of `needs` and none of `unless` must have a value.
     """
 
     types: tuple[str, ...]
@@ -134,6 +135,7 @@ class NotificationRow(NamedTuple):
     the params of the answered request must have one of these members. `everyone`: each connection
     gets it. `each` is a placeholder of a list: one notification for each element, `{each}`.
     With `lost` it waits for the next message, and is left out if that is one of these steps.
+    `where` are values that members of the message must have, as in rows of members.
     """
 
     method: str
@@ -146,12 +148,15 @@ class NotificationRow(NamedTuple):
     everyone: bool = False
     each: str = ""
     lost: tuple[str, ...] = ()
+    where: Mapping[str, Any] = {}
 
 
 class HoldRow(NamedTuple):
     """A step that the release writes later: right before one of these steps, or right `after` it.
 
-    It is held only if all of `needs` have a value, and never written if one of `lost` comes first.
+    It is written before the steps of `before` in any case. It is held only if `where` and all of
+    `needs`, and none of `unless`, hold, and never written if one of `lost`, which is also one of
+    the others, comes first.
     """
 
     method: str
@@ -159,6 +164,9 @@ class HoldRow(NamedTuple):
     after: bool = False
     needs: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    where: Mapping[str, Any] = {}
+    unless: tuple[str, ...] = ()
 
 
 class RefuseRow(NamedTuple):
@@ -168,6 +176,16 @@ class RefuseRow(NamedTuple):
     name: str
     words: tuple[str, ...]
     message: str
+
+
+class FinalFailuresRow(NamedTuple):
+    """Failures of the model that the release does not retry, by HTTP status and provider's code.
+
+    It retries every other failure that is told in an answer.
+    """
+
+    statuses: frozenset[int]
+    codes: frozenset[str]
 
 
 class Dialect(NamedTuple):
@@ -203,6 +221,7 @@ class Dialect(NamedTuple):
     error_codes: Mapping[int, int]
     client_words: tuple[tuple[str, str], ...]
     unknown_settings: tuple[str, ...] = ()
+    final_failures: FinalFailuresRow | None = None
 
 
 def load_table() -> dict[str, Any]:
@@ -331,6 +350,7 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row.get("everyone", False),
                 row.get("each", ""),
                 tuple(row.get("lost", ())),
+                row.get("where", {}),
             )
             for row in _rows(table, "notification", version)
         ),
@@ -341,6 +361,9 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row.get("after", False),
                 tuple(row.get("needs", ())),
                 tuple(row.get("lost", ())),
+                tuple(row.get("before", ())),
+                row.get("where", {}),
+                tuple(row.get("unless", ())),
             )
             for row in _rows(table, "hold", version)
         ),
@@ -353,6 +376,13 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
             (row["rule"], row["actual"]) for row in _rows(table, "client_word", version)
         ),
         unknown_settings=tuple(row["path"] for row in _rows(table, "unknown_setting", version)),
+        final_failures=next(
+            (
+                FinalFailuresRow(frozenset(row["statuses"]), frozenset(row["codes"]))
+                for row in _rows(table, "final_failure", version)
+            ),
+            None,
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """Rows that add, hold back and refuse messages at the edge."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -216,3 +217,92 @@ def test_the_others_get_a_broadcast_once_and_only_the_newest_are_kept() -> None:
     ]
     assert len(memory.broadcasts_since(0, receiver)) == MAX_BROADCASTS
     assert memory.broadcasts_since(memory.broadcast_count, receiver) == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [("half", ["notice"]), ("whole", [])])
+async def test_added_notification_can_depend_on_values_of_the_message(
+    text: str, expected: list[str]
+) -> None:
+    row = NotificationRow("notice", {}, before="item/completed", where={"item.text": "!who*"})
+    wire = Wire(notifications=(row,), holds=(), drops=(), orders=())
+    item = {"type": "agentMessage", "id": "i", "text": text}
+    written = await wire.written(note("item/completed", turnId="turn_1", item=item))
+    assert methods(written) == [*expected, "item/completed"]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (HoldRow("thread/archived", ("thread/closed",), after=True), ["closed", "archived"]),
+        (
+            HoldRow("thread/archived", (), after=True, before=("thread/closed",)),
+            ["archived", "closed"],
+        ),
+        (
+            HoldRow("thread/archived", ("thread/closed",), after=True, where={"threadId": "other"}),
+            ["archived", "closed"],
+        ),
+        (
+            HoldRow("thread/archived", ("thread/closed",), after=True, unless=("{.threadId}",)),
+            ["archived", "closed"],
+        ),
+        (
+            HoldRow("thread/archived", (), before=("thread/closed",), lost=("thread/closed",)),
+            ["closed"],
+        ),
+    ],
+)
+async def test_held_step_comes_after_before_or_never(row: HoldRow, expected: list[str]) -> None:
+    wire = Wire(notifications=(), holds=(row,), drops=(), orders=())
+    written = await wire.written(note("thread/archived"), note("thread/closed"))
+    assert [method.removeprefix("thread/") for method in methods(written)] == expected
+
+
+async def test_item_that_a_row_adds_is_remembered_as_one_of_the_server() -> None:
+    item = {"type": "userMessage", "id": "u", "content": []}
+    rows = (
+        NotificationRow("item/started", {"threadId": THREAD, "item": item}, after="turn/started"),
+        NotificationRow("notice", {}, before="turn/completed", needs=("{turn.user}",)),
+    )
+    wire = Wire(notifications=rows, holds=(), drops=(), orders=())
+    assert methods(await wire.written(STARTED, COMPLETED)) == [
+        "turn/started",
+        "item/started",
+        "notice",
+        "turn/completed",
+    ]
+
+
+async def test_a_thread_is_in_review_until_the_turn_of_the_review_ends() -> None:
+    row = NotificationRow("notice", {"of": "{thread.reviewing}"}, before="thread/archived")
+    row = row._replace(needs=("{thread.reviewing}",))
+    wire = Wire(notifications=(row,), holds=(), drops=(), orders=())
+    params = {"threadId": THREAD, "target": {"type": "commit", "sha": "a"}}
+    await wire.received({"id": 1, "method": "review/start", "params": params})
+    result = {"turn": turn("inProgress"), "reviewThreadId": "thr_1"}
+    await wire.written({"id": 1, "result": result}, STARTED)
+    during = await wire.written(note("thread/archived"))
+    assert during[0]["params"] == {"of": "commit"}
+    assert methods(await wire.written(COMPLETED, note("thread/archived"))) == [
+        "turn/completed",
+        "thread/archived",
+    ]
+
+
+@pytest.mark.parametrize(("used", "is_full"), [(99, False), (100, True)])
+async def test_a_thread_is_full_from_the_limit_of_the_settings_on(
+    used: int, is_full: bool, tmp_path: Path
+) -> None:
+    row = NotificationRow("notice", {}, before="thread/archived", needs=("{thread.isFull}",))
+    (tmp_path / "config.toml").write_text("model_auto_compact_token_limit = 100")
+    wire = Wire()
+    rows = NEWEST._replace(notifications=(row,), holds=(), drops=(), orders=())
+    wire.edge = DialectTransport(wire.lines, rows, str(tmp_path))
+    usage = {"total": {}, "last": {"totalTokens": used}}
+    await wire.written(STARTED, note("thread/tokenUsage/updated", turnId="t", tokenUsage=usage))
+    written = await wire.written(note("thread/archived"))
+    assert methods(written) == ["notice"] * is_full + ["thread/archived"]
+    compacted = note("item/completed", turnId="t", item={"type": "contextCompaction", "id": "c"})
+    assert methods(await wire.written(compacted, note("thread/archived")))[1:] == [
+        "thread/archived"
+    ]

@@ -17,7 +17,7 @@ from reference_server.dialect.mappers import FORMS
 
 KINDS = (
     *("member", "rename", "word", "shape", "drop", "method", "order", "error_code", "client_word"),
-    *("notification", "hold", "refuse"),
+    *("notification", "hold", "refuse", "final_failure"),
 )
 
 
