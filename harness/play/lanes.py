@@ -7,7 +7,8 @@ caller asks for the outcomes one by one, in its own order.
 A verdict does not depend on lanes. A scenario that failed on a lane is played again alone on the
 first lane, with every other lane idle, and only that play counts. Two kinds of failure count
 immediately: a rule that was broken in two plays alone, and a timeout for a notification that no
-scenario ever got, including one that waited for it alone.
+scenario ever got, including one that waited for it alone. The same holds for a capability that two
+plays alone did not show, and that no scenario passed with.
 
 The first lane plays alone until a scenario has passed, so that an unusable server is found once. A
 lane whose server cannot be started is given up: some servers have a fixed port, so that only one
@@ -41,7 +42,7 @@ MAX_HELD_SECONDS: Final = 10.0
 More items may fail until then, and one pause serves to replay them all.
 """
 PLAYS_TO_CONFIRM: Final = 2
-"""Plays alone that must break a rule before its failures on lanes count."""
+"""Plays alone that must break a rule, or lack a capability, before plays on lanes count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,13 @@ class Job:
 
     `play` takes the session, whether to confirm failures, and the failed outcome of an earlier play
     on a lane, if any. Jobs with the same `settings` need the same server settings, "" for the usual
-    ones: they stay on one lane.
+    ones: they stay on one lane. `needs` are the capabilities that a pass shows to be offered.
     """
 
     name: str
     play: Callable[[WorkerSession, bool, Outcome | None], Outcome]
     settings: str = ""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -143,6 +145,8 @@ class Lanes:
         self._never_came = never_came
         self._confirms_ahead = confirms_ahead
         self._broken_alone: Counter[str] = Counter()
+        self._absent_alone: Counter[str] = Counter()
+        self._shown_needs: set[str] = set()
         self.replayed = 0
         """Number of jobs that failed on a lane and were played again alone."""
         waits = LaneWaits(interruption)
@@ -255,7 +259,14 @@ class Lanes:
     def _play_alone(self, job: Job, earlier: Outcome | None = None) -> Outcome:
         outcome = job.play(self.first, True, earlier)
         self._broken_alone.update(broken_rules(outcome))
+        if _is_inferred_absence(outcome):
+            self._absent_alone.update(outcome.missing)
+        self._note_shown(job, outcome)
         return outcome
+
+    def _note_shown(self, job: Job, outcome: Outcome) -> None:
+        if outcome.verdict is Verdict.PASS:
+            self._shown_needs.update(job.needs)
 
     def _is_settled(self, outcome: Outcome | None) -> bool:
         if outcome is None:
@@ -263,7 +274,9 @@ class Lanes:
         is_vain = isinstance(outcome, ScenarioOutcome) and self._never_came(outcome.awaited)
         plays = 1 if is_vain else PLAYS_TO_CONFIRM
         confirmed = {rule for rule, n in self._broken_alone.items() if n >= plays}
-        return is_settled(outcome, confirmed, never_comes=is_vain)
+        absent = {need for need, n in self._absent_alone.items() if n >= PLAYS_TO_CONFIRM}
+        absent -= self._shown_needs
+        return is_settled(outcome, confirmed, absent, never_comes=is_vain)
 
     # --- on the threads of lanes ------------------------------------------------------------------
 
@@ -285,6 +298,8 @@ class Lanes:
             except BaseException as error:
                 play.error = error
             with self._changed:
+                if play.outcome is not None:
+                    self._note_shown(play.job, play.outcome)
                 play.is_wrong = not self._is_settled(play.outcome)
                 play.is_done = True
             self._finish_play()
@@ -327,18 +342,23 @@ def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
 
 
 def is_settled(
-    outcome: Outcome, confirmed: Collection[str] = (), *, never_comes: bool = False
+    outcome: Outcome,
+    confirmed: Collection[str] = (),
+    absent: Collection[str] = (),
+    *,
+    never_comes: bool = False,
 ) -> bool:
     """Return whether nothing failed that other lanes could have caused.
 
-    The rules in `confirmed` are known to be broken; with `never_comes` the awaited message is known
-    never to arrive.
+    The rules in `confirmed` are known to be broken, the capabilities in `absent` not to be offered;
+    with `never_comes` the awaited message is known never to arrive.
     """
     if isinstance(outcome, RaceOutcome):
         return not outcome.findings and all(
-            is_settled(placement, confirmed) for placement in outcome.placements
+            is_settled(placement, confirmed, absent) for placement in outcome.placements
         )
-    if outcome.verdict is Verdict.NOT_APPLICABLE and outcome.trace and not outcome.played:
+    is_known_absence = bool(outcome.missing) and set(outcome.missing) <= set(absent)
+    if _is_inferred_absence(outcome) and not is_known_absence:
         return never_comes  # The awaited message may only have been late.
     wrong = {
         finding.id
@@ -352,6 +372,16 @@ def is_settled(
     if any(row.verdict is Verdict.ERROR for row in outcome.rows):
         return False
     return broken_rules(outcome) <= set(confirmed)
+
+
+def _is_inferred_absence(outcome: Outcome) -> bool:
+    """Return whether a play that broke off made a scenario NOT_APPLICABLE."""
+    return (
+        isinstance(outcome, ScenarioOutcome)
+        and outcome.verdict is Verdict.NOT_APPLICABLE
+        and bool(outcome.trace)
+        and not outcome.played
+    )
 
 
 def broken_rules(outcome: Outcome) -> set[str]:

@@ -147,7 +147,9 @@ class Laning:
             of_lane = earlier if isinstance(earlier, ScenarioOutcome) else None
             return self._play(session, loaded, confirms, of_lane)
 
-        job = self._jobs[loaded.id] = Job(loaded.id, play, settings_of(loaded))
+        job = self._jobs[loaded.id] = Job(
+            loaded.id, play, settings_of(loaded), tuple(loaded.scenario.needs)
+        )
         return job
 
     def _race_job(self, loaded: Loaded, action: Action, only: str) -> Job:

@@ -39,6 +39,7 @@ class Plays:
         default_factory=dict[str, Callable[[int, bool], ScenarioOutcome]]
     )
     settings: dict[str, str] = field(default_factory=dict[str, str])
+    needs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     played: list[tuple[str, int, bool]] = field(default_factory=list[tuple[str, int, bool]])
     sessions: list[FakeSession] = field(default_factory=list[FakeSession])
     earlier: dict[str, Outcome | None] = field(default_factory=dict[str, Outcome | None])
@@ -59,7 +60,7 @@ class Plays:
             self.played.append((name, lane, confirms))
             return self.outcomes.get(name, lambda _lane, _confirms: outcome(name))(lane, confirms)
 
-        return Job(name, play, self.settings.get(name, ""))
+        return Job(name, play, self.settings.get(name, ""), self.needs.get(name, ()))
 
     def run(self) -> dict[str, Verdict]:
         try:
@@ -173,6 +174,36 @@ def test_wait_for_what_never_came_is_played_alone_once() -> None:
     alone = [name for name, _, confirms in plays.played if confirms]
     assert len(alone) == 3
     assert "s9" in alone
+
+
+def lacking(name: str, *missing: str) -> ScenarioOutcome:
+    """An outcome of a play that broke off without these capabilities."""
+    return outcome(
+        name, verdict=Verdict.NOT_APPLICABLE, played=False, trace="t.jsonl", missing=missing
+    )
+
+
+def test_capability_that_two_plays_alone_lacked_needs_no_further_one() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(30)])
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _l, _c, name=name: lacking(name, "review")
+    # What lacks another one too, or breaks a rule, is still played alone.
+    plays.outcomes["s20"] = lambda _l, _c: lacking("s20", "review", "plan")
+    plays.outcomes["s21"] = lambda _l, _c: replace(lacking("s21", "review"), rows=[broken(ONCE)])
+    plays.outcomes["s22"] = lambda _l, _c: lacking("s22")
+    assert set(list(plays.run().values())[1:]) == {Verdict.NOT_APPLICABLE}
+    alone = [name for name, _, confirms in plays.played if confirms]
+    assert {"s20", "s21", "s22"} <= set(alone)
+    assert plays.lanes.replayed == 5
+
+
+def test_capability_that_a_scenario_passed_with_is_not_taken_for_absent() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(20)])
+    plays.needs = dict.fromkeys(plays.names, ("review",))
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _l, _c, name=name: lacking(name, "review")
+    plays.run()
+    assert plays.lanes.replayed == 19
 
 
 def test_lanes_go_on_after_an_error_while_a_failure_was_confirmed() -> None:
