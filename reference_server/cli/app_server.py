@@ -17,10 +17,9 @@ from reference_server.cli.edge import (
     failures_of_process,
 )
 from reference_server.cli.process import (
+    FirstSignal,
     begin_log,
-    call_on_first_signal,
     hide_secrets_in_log,
-    ignore_signals,
     leave_hung_threads,
     start_helper,
     without_secrets,
@@ -330,10 +329,11 @@ async def _serve(
     listening: "Listening | None",
     edge: Edge,
 ) -> None:
+    signals = FirstSignal(SIGNALS)
     try:
         async with make_server() as server:
             start_helper()
-            call_on_first_signal(SIGNALS, lambda _number: server.stop())
+            signals.call(lambda _number: server.stop())
             if listening is not None:
                 await listening.serve(server)
             else:
@@ -342,4 +342,4 @@ async def _serve(
         if listening is not None:
             listening.close()
         # The server has ended in order: a second signal must not kill it now.
-        ignore_signals(SIGNALS)
+        signals.ignore()

@@ -39,10 +39,9 @@ from reference_server.agent_exec.run_config import (
     named_settings,
 )
 from reference_server.cli.process import (
+    FirstSignal,
     begin_log,
-    call_on_first_signal,
     hide_secrets_in_log,
-    ignore_signals,
     leave_hung_threads,
     start_helper,
     without_secrets,
@@ -196,11 +195,11 @@ async def _play(
     home: Home, job: Job, sink: Sink, output: Stream, model_transport: "MakeTransport | None"
 ) -> int:
     interruption = Interruption()
-    signals = stop_signals()
-    call_on_first_signal(signals, interruption.stop_by_signal)
+    signals = FirstSignal(stop_signals())
+    signals.call(interruption.stop_by_signal)
     try:
         with output.watch_reader(interruption.stop_by_closed_output):
             return await run_job(home, job, sink, interruption, model_transport, _finish_startup)
     finally:
         # The run has ended in order: a second signal must not kill it now.
-        ignore_signals(signals)
+        signals.ignore()

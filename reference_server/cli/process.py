@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -21,36 +22,67 @@ THREADS_END = 1.0
 """Seconds that worker threads have to end after the server has."""
 
 
-def call_on_first_signal(numbers: Iterable[int], callback: Callable[[int], None]) -> None:
-    """Call `callback` in the running loop with the first signal; ignore those after it.
+class FirstSignal:
+    """Calls a function with the first of some signals, and ignores those after it.
 
-    A stream of signals would leave no time for the orderly end. The loop's own handler wakes
-    it: one set with `signal.signal` is not noticed if the signal comes just before the loop waits.
+    A stream of signals would leave no time for the orderly end. The handlers of asyncio's loop are
+    not used: when one is taken away, the default stands for a moment, and a signal that another
+    thread receives then kills the process.
     """
-    numbers = list(numbers)
-    loop = asyncio.get_running_loop()
 
-    def on_signal(number: int) -> None:
-        ignore_signals(numbers)
-        callback(number)
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = frozenset(numbers)
+        self._stop_waiting: Callable[[], None] = _take_no_action
 
-    for number in numbers:
-        loop.add_signal_handler(number, on_signal, number)
+    def call(self, function: Callable[[int], None]) -> None:
+        """Call `function` in the running loop with the number of the first signal."""
+        reader, writer = socket.socketpair()
+        reader.setblocking(False)
+        writer.setblocking(False)
+        loop = asyncio.get_running_loop()
+
+        def on_signal() -> None:
+            came = [number for number in reader.recv(1024) if number in self._numbers]
+            if came:
+                self.ignore()
+                function(came[0])
+
+        def stop_waiting() -> None:
+            signal.set_wakeup_fd(-1)
+            loop.remove_reader(reader)
+            reader.close()
+            writer.close()
+
+        # Python writes the number of each signal to it, also of one that comes just before the
+        # loop waits, which a handler alone would not wake.
+        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        loop.add_reader(reader, on_signal)
+        self._stop_waiting = stop_waiting
+        for number in self._numbers:
+            signal.signal(number, _take_no_action)
+
+    def ignore(self) -> None:
+        """Ignore the signals from now on, also those that have just come."""
+        _hide_late_signals()
+        for number in self._numbers:
+            signal.signal(number, signal.SIG_IGN)
+        self._stop_waiting()
+        self._stop_waiting = _take_no_action
 
 
-def ignore_signals(numbers: Iterable[int]) -> None:
-    """Ignore signals from now on, also those that have just come; called in a running loop.
+def _take_no_action(*_: object) -> None:
+    """Do nothing with a signal."""
 
-    Signals are blocked during the change: without a handler one would kill the process.
-    """
-    numbers = set(numbers)
-    loop = asyncio.get_running_loop()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    for number in numbers:
-        # Else the loop would take the signal's handler away when it closes.
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+def _hide_late_signals() -> None:
+    """Let Python not report a signal that another thread received just before it was ignored."""
+    report = sys.unraisablehook
+
+    def report_others(what: "sys.UnraisableHookArgs") -> None:
+        if not (isinstance(what.exc_value, OSError) and "race condition" in str(what.exc_value)):
+            report(what)
+
+    sys.unraisablehook = report_others
 
 
 def begin_log() -> None:

@@ -21,9 +21,8 @@ from harness.play.client_tests.scenario_choice import Choice, load_choice
 from reference_server.cli.edge import edge_of_process
 from reference_server.cli.listening import Listening, ListenOptions, listen
 from reference_server.cli.process import (
-    call_on_first_signal,
+    FirstSignal,
     hide_secrets_in_log,
-    ignore_signals,
     leave_hung_threads,
     start_helper,
 )
@@ -179,9 +178,10 @@ async def _serve(
     program: Path | None,
     end_with_input: bool,
 ) -> None:
+    signals = FirstSignal(_SIGNALS)
     try:
         start_helper()
-        call_on_first_signal(_SIGNALS, lambda _number: stage.stop())
+        signals.call(lambda _number: stage.stop())
         async with anyio.create_task_group() as tasks:
             if end_with_input:
                 tasks.start_soon(_stop_with_input, stage)
@@ -196,7 +196,7 @@ async def _serve(
     finally:
         if listening is not None:
             listening.close()
-        ignore_signals(_SIGNALS)
+        signals.ignore()
 
 
 def _finish(results: Sequence[ConnectionResult], choice: Choice, report: Path | None) -> int:
