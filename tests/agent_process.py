@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, AnyStr, ClassVar
+from typing import Any, AnyStr
 from unittest.mock import patch
 
 import anyio
@@ -33,7 +33,7 @@ _parameters_of = inspect.signature(subprocess.Popen[bytes]._execute_child)  # py
 class AgentProcess(subprocess.Popen[AnyStr]):
     """A `subprocess.Popen` that forks `agent …` if a fork is like a start; else it starts."""
 
-    MAIN: ClassVar[str] = "reference_server.cli:main"
+    main: str = "reference_server.cli:main"
     """The function that a fork runs, `module:function`; its module is imported before the fork."""
 
     def _execute_child(self, *given: Any) -> None:
@@ -49,7 +49,7 @@ class AgentProcess(subprocess.Popen[AnyStr]):
         path = env.get("PYTHONPATH", "") if user else ENVIRONMENT.get("PYTHONPATH", "")
         self.pid = _warm(path, *user, python).fork(
             {
-                "main": self.MAIN,
+                "main": self.main,
                 "words": words,
                 "shown": shown,
                 "env": env,
@@ -65,8 +65,7 @@ class AgentProcess(subprocess.Popen[AnyStr]):
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(settings[name] for name in pipes))  # pyright: ignore[reportAttributeAccessIssue]
 
-    @staticmethod
-    def _split(args: Any) -> tuple[list[str], str, list[str], list[str]] | None:
+    def _split(self, args: Any) -> tuple[list[str], str, list[str], list[str]] | None:
         """Split a command into what changes the user, Python, and the words of `agent`, as called
         and as shown; None if it is another command.
         """

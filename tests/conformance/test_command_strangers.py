@@ -19,6 +19,7 @@ from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from harness.scenario.surfaces import COMMAND
+from tests.conformance.scripts import forked_script
 from tests.sampling import one_in
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
@@ -79,7 +80,8 @@ def played(*scenarios: Loaded, habit: str = "") -> list[ScenarioOutcome]:
     # A habit may keep a login waiting.
     session = WorkerSession(configure(agent_cmd=command, scale=0.3 if habit else 1.0))
     try:
-        return [session.play(one.on_surface(COMMAND)) for one in scenarios]
+        with forked_script(PROGRAM):
+            return [session.play(one.on_surface(COMMAND)) for one in scenarios]
     finally:
         session.close()
 

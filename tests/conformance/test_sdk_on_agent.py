@@ -20,7 +20,8 @@ from harness.scenario.bundled import bundled_files, bundled_scenario, listed_sur
 from harness.scenario.identity import file_of
 from harness.scenario.surfaces import needs_agent
 from harness.trace.surfaces import SDK
-from tests.processes import run_warm
+from tests.conformance.scripts import forked_script
+from tests.processes import COMMANDS, run_warm
 from tests.sampling import one_in
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
@@ -52,13 +53,14 @@ def sessions() -> list[str]:
 
 
 def played(sdk_cmd: str, names: Iterable[str], *, server: bool = True) -> list[ScenarioOutcome]:
-    server_cmd = "agent app-server" if server else ""
+    server_cmd = f"'{COMMANDS}/agent' app-server" if server else ""
     config = configure(
         target="reference", server_cmd=server_cmd, agent_cmd="agent", sdk_cmd=sdk_cmd
     )
     session = WorkerSession(config)
     try:
-        return [session.play(bundled_scenario(name).on_surface(SDK)) for name in names]
+        with forked_script(DRIVER):
+            return [session.play(bundled_scenario(name).on_surface(SDK)) for name in names]
     finally:
         session.close()
 

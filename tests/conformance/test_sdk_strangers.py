@@ -19,6 +19,7 @@ from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from harness.scenario.surfaces import SDK, needs_agent
+from tests.conformance.scripts import forked_script
 from tests.sampling import one_in
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
@@ -64,7 +65,8 @@ def calls() -> list[Loaded]:
 def played(command: str, *scenarios: Loaded, target: str = "spec") -> list[ScenarioOutcome]:
     session = WorkerSession(configure(target=target, sdk_cmd=command))
     try:
-        return [session.play(one.on_surface(SDK)) for one in scenarios]
+        with forked_script(ODD):
+            return [session.play(one.on_surface(SDK)) for one in scenarios]
     finally:
         session.close()
 

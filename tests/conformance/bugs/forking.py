@@ -1,4 +1,4 @@
-"""Starting servers with bugs as forks of a process that has imported the server and all bugs.
+"""Starting programs of the tests as forks of a process that has imported what they import.
 
 Importing takes longer than most plays. The process is that of tests/warm_agent.py: a fork of the
 process of the tests, which has collected them all, would copy several times as many pages.
@@ -19,19 +19,19 @@ from tests.agent_process import AgentProcess
 
 @contextmanager
 def forked(program: str, main: str) -> Generator[None]:
-    """Make `subprocess.Popen` fork instead of starting `python PROGRAM NAME …` in the block.
+    """Make `subprocess.Popen` fork `python PROGRAM …` and `agent …` in the block, not start them.
 
-    The fork calls the function `main`, given as `module:function`; its result is the exit status.
+    The fork of a program calls the function `main`, given as `module:function`; its result is the
+    exit status.
     """
 
     class Forked(AgentProcess[Any]):
-        MAIN = main
-
-        @staticmethod
-        def _split(args: Sequence[Any]) -> tuple[list[str], str, list[str], list[str]] | None:
+        def _split(self, args: Sequence[Any]) -> tuple[list[str], str, list[str], list[str]] | None:
             words = [os.fspath(word) for word in args]
-            is_program = words[:2] == [sys.executable, program]
-            return ([], sys.executable, words[1:], words) if is_program else None
+            if words[:2] != [sys.executable, program]:
+                return super()._split(args)
+            self.main = main
+            return [], sys.executable, words[1:], words
 
     with patch.object(subprocess, "Popen", Forked):
         yield
