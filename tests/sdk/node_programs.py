@@ -6,6 +6,7 @@ written in the checkout.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -70,6 +71,22 @@ def installed(archive: Path, folder: Path) -> Path:
     (project / "package.json").write_text('{"name": "project", "private": true}')
     done(["npm", "install", "--offline", "--no-audit", "--no-fund", str(archive)], project)
     return project
+
+
+def packed_once(folder: Path) -> tuple[Path, list[str]]:
+    """Return a project that has the packed package, and the paths in the archive.
+
+    They are made in `folder` by the first worker that needs them.
+    """
+    folder.mkdir(exist_ok=True)
+    paths = folder / "paths.json"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not paths.exists():
+            archive, found = packed(folder)
+            installed(archive, folder)
+            paths.write_text(json.dumps(found))
+    return folder / "project", json.loads(paths.read_text())
 
 
 def compiled(project: Path, *files: str) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from .node_programs import ROOT, SDK, compiled, done, installed, needs_node, packed
+from tests.processes import run_warm
+
+from .node_programs import ROOT, SDK, compiled, done, needs_node, packed_once
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, needs_node]
 
@@ -59,16 +62,17 @@ NAMES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """The packed package, and the paths in it."""
-    return packed(tmp_path_factory.mktemp("archive"))
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> tuple[Path, list[str]]:
+    """The packed package, installed in a project, and its paths; made once in a test run."""
+    base = tmp_path_factory.getbasetemp()
+    return packed_once((base if worker_id == "master" else base.parent) / "typescript-package")
 
 
 @pytest.fixture
 def project(archive: tuple[Path, list[str]], tmp_path: Path) -> Path:
     """A project that has the packed package, and nothing else."""
-    return installed(archive[0], tmp_path)
+    return shutil.copytree(archive[0], tmp_path / "project", symlinks=True)
 
 
 def test_the_archive_alone_can_be_installed_and_used(
@@ -145,9 +149,10 @@ def test_it_drives_agent_exec(project: Path, tmp_path: Path) -> None:
 def test_the_suite_finds_no_fault_in_it(project: Path) -> None:
     driver = ROOT / "fixtures" / "sdk_drivers" / "node_driver.mjs"
     entry = project / "node_modules" / "agent-sdk" / "dist" / "index.js"
-    harness = str(AGENT.parent / "harness")
     plays = str(ROOT / "scenarios" / "sdk-calls")
-    told = done([harness, "run", plays, "--sdk-cmd", f"node {driver} {entry}"], project)
+    said = run_warm("harness", "run", plays, "--sdk-cmd", f"node {driver} {entry}", cwd=project)
+    assert said.status == 0, said.out + said.err
+    told = said.out
     assert "verdict: GREEN" in told
     # The rule of agreement is for an SDK on a real agent, which needs --agent-cmd.
     assert re.search(r"rules: \d+ \(\d+ PASS, 1 NOT_EXERCISED\)", told), told

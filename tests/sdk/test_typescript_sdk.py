@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .node_programs import copied, done, needs_node, ran
+from .node_programs import SDK, copied, done, needs_node, ran
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow, needs_node]
 
@@ -25,4 +25,5 @@ def test_its_own_tests_pass_and_none_is_left_out(tmp_path: Path) -> None:
 
 
 def test_it_is_formatted(tmp_path: Path) -> None:
-    done(["npx", "prettier", "--check", "src", "test", "package.json"], copied(tmp_path))
+    prettier = SDK / "node_modules" / "prettier" / "bin" / "prettier.cjs"
+    done(["node", str(prettier), "--check", "src", "test", "package.json"], copied(tmp_path))
