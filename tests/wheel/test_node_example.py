@@ -1,5 +1,6 @@
 """The example for clients in Node runs with the wheel alone, and fails for one that is wrong."""
 
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -17,21 +18,26 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the modules of the example's package.json once, and return their folder."""
-    folder = tmp_path_factory.mktemp("modules")
-    shutil.copy(ROOT / "examples" / "node-client" / "package.json", folder)
-    options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
-    said = run(["npm", "install", *options], cwd=folder, together=True)
-    assert said.status == 0, said.out
+@pytest.fixture(scope="session")
+def modules(fresh: Fresh) -> Path:
+    """Install the modules of the example's package.json once in a run, and return their folder."""
+    folder = fresh.wheel.parents[1] / "node-example"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            shutil.copy(ROOT / "examples" / "node-client" / "package.json", folder)
+            options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
+            said = run(["npm", "install", *options], cwd=folder, together=True)
+            assert said.status == 0, said.out
+            (folder / "done").touch()
     return folder / "node_modules"
 
 
 @pytest.fixture
 def client(fresh: Fresh, empty: Path, modules: Path) -> Path:
     """The example, as `harness example` writes it, with its modules."""
-    said = fresh.call("harness", "example", "node-client", "--output", "client", cwd=empty)
+    said = fresh.fork("harness", "example", "node-client", "--output", "client", cwd=empty)
     assert said.status == 0, said.out
     (empty / "client" / "node_modules").symlink_to(modules)
     return empty / "client"

@@ -115,7 +115,7 @@ def test_the_python_sdk_is_built_from_what_the_wheel_writes(fresh: Fresh, empty:
     built = build(empty, empty / "agent-sdk")
     with zipfile.ZipFile(built) as archive:
         assert "agent_sdk/__init__.py" in archive.namelist()
-    said = fresh.call("harness", "docs", "sdk/python", cwd=empty)
+    said = fresh.fork("harness", "docs", "sdk/python", cwd=empty)
     assert "harness example python-sdk -o agent-sdk" in said.out
 
 
