@@ -5,7 +5,7 @@ very deep values: lines with those go through the standard library.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -19,13 +19,21 @@ _encode_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encod
 _encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def decode_own(line: bytes) -> Any:
-    """Return the value of a line that this server wrote."""
-    return json.loads(line) if _has_long_number(line) else orjson.loads(line)
+def decode_own(lines: Sequence[bytes]) -> list[Any]:
+    """Return the values of lines that this server wrote; one reading of all costs less."""
+    joined = b"[%b]" % b",".join(lines)
+    return json.loads(joined) if _has_long_number(joined) else orjson.loads(joined)
 
 
-def encode_own(message: Any) -> bytes:
-    """Return the line of a message of this server."""
+def encode_own(messages: Sequence[Any]) -> list[bytes]:
+    """Return the lines of messages of this server."""
+    try:
+        return [orjson.dumps(message) for message in messages]
+    except TypeError:
+        return [_line_of(message) for message in messages]
+
+
+def _line_of(message: Any) -> bytes:
     try:
         return orjson.dumps(message)
     except TypeError:

@@ -15,6 +15,9 @@ from reference_server.dialect.placeholders import Conditions, Constant, Fill, fi
 Mapper = Callable[[Any], Any]
 """Returns a JSON value in the other dialect; objects are changed in place."""
 
+_Value = dict[str, Any] | list[Any] | str | float | None
+"""Any JSON value."""
+
 Step = Callable[[dict[str, Any]], None]
 """Changes an object."""
 
@@ -32,12 +35,11 @@ FORMS: Mapping[str, tuple[Mapper, Mapper]] = {"command-line": (join_words, split
 
 
 def for_object(
-    ids: Sequence[str],
+    ids: tuple[str, ...],
     change_id: Callable[[str], str],
-    inner: Mapping[str, Mapper],
-    *,
-    before: Sequence[Step] = (),
-    after: Sequence[Step] = (),
+    inner: tuple[tuple[str, Mapper], ...],
+    before: tuple[Step, ...],
+    after: tuple[Step, ...],
 ) -> Mapper | None:
     """Return a mapper that changes the members `ids` and maps `inner`; None if it does nothing.
 
@@ -45,20 +47,18 @@ def for_object(
     """
     if not ids and not before and not inner and not after:
         return None
-    mappers = tuple(inner.items())
     change_ids = _for_texts(change_id)
 
-    def map_object(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        members = cast("dict[str, Any]", value)
+    def map_object(members: _Value) -> Any:
+        if not isinstance(members, dict):
+            return members
         for step in before:
             step(members)
         for name in ids:
             if name in members:
                 text = members[name]
                 members[name] = change_id(text) if isinstance(text, str) else change_ids(text)
-        for name, mapper in mappers:
+        for name, mapper in inner:
             if name in members:
                 members[name] = mapper(members[name])
         for step in after:
@@ -103,10 +103,10 @@ def _key(value: Any) -> str | None:
 def for_elements(mapper: Mapper) -> Mapper:
     """Return a mapper of lists whose elements are mapped."""
 
-    def map_elements(value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        return [mapper(element) for element in cast("list[Any]", value)]
+    def map_elements(elements: _Value) -> Any:
+        if not isinstance(elements, list):
+            return elements
+        return [mapper(element) for element in elements]
 
     return map_elements
 
@@ -114,10 +114,9 @@ def for_elements(mapper: Mapper) -> Mapper:
 def for_tags(by_tag: Mapping[str, Mapper]) -> Mapper:
     """Return a mapper of objects by their `type`."""
 
-    def map_tagged(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        members = cast("dict[str, Any]", value)
+    def map_tagged(members: _Value) -> Any:
+        if not isinstance(members, dict):
+            return members
         tag = members.get("type")
         mapper = by_tag.get(tag) if isinstance(tag, str) else None
         return members if mapper is None else mapper(members)
@@ -125,7 +124,7 @@ def for_tags(by_tag: Mapping[str, Mapper]) -> Mapper:
     return map_tagged
 
 
-def drop_member(name: str, *, only_null: bool) -> Step:
+def drop_member(name: str, only_null: bool) -> Step:
     """Return a step that removes a member."""
 
     def drop(members: dict[str, Any]) -> None:
@@ -162,6 +161,9 @@ def add_members(rows: Sequence[tuple[str, Fill]]) -> Step:
     if all(isinstance(fill, Constant) for _, fill in rows):
         return _add_constants({name: fill({}) for name, fill in rows})
 
+    if len(rows) == 1:
+        return _add_one(*rows[0])
+
     def add(members: dict[str, Any]) -> None:
         for name, fill in rows:
             if name not in members:
@@ -170,9 +172,19 @@ def add_members(rows: Sequence[tuple[str, Fill]]) -> Step:
     return add
 
 
-def _add_constants(constants: Mapping[str, Any]) -> Step:
+def _add_one(name: str, fill: Fill) -> Step:
     def add(members: dict[str, Any]) -> None:
-        if constants.keys().isdisjoint(members):
+        if name not in members:
+            members[name] = fill(members)
+
+    return add
+
+
+def _add_constants(constants: Mapping[str, Any]) -> Step:
+    are_missing_in = constants.keys().isdisjoint
+
+    def add(members: dict[str, Any]) -> None:
+        if are_missing_in(members):
             members.update(constants)
             return
         for name, value in constants.items():
@@ -188,7 +200,7 @@ def add_by_row(row: MemberRow, facts: Mapping[str, Any]) -> Step:
     conditions = Conditions.of_row(row.needs, row.unless, facts)
 
     def add(members: dict[str, Any]) -> None:
-        if name in members and not replaces:
+        if not replaces and name in members:
             return
         if has_values(members) and conditions.hold_for(members):
             members[name] = fill(members)

@@ -4,12 +4,12 @@ The types are those of the wire models, walked once for each method: a message i
 anything to say is not looked into.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from harness.protocol.dialects.table import Dialect
+from harness.protocol.dialects.table import Dialect, MemberRow
 from harness.protocol.wire.base import WireModel, to_camel
 from harness.protocol.wire.turn import Turn
 from reference_server.dialect.ids import from_uuid, to_uuid
@@ -30,6 +30,8 @@ from reference_server.dialect.mappers import (
 from reference_server.dialect.memory import Memory
 from reference_server.dialect.placeholders import Constant, Fill, filler
 
+_Made = TypeVar("_Made")
+
 
 class Compiler:
     """Compiler of one direction; `outgoing` is from the text to the release.
@@ -42,6 +44,10 @@ class Compiler:
         self._facts = facts
         self._outgoing = outgoing
         self._models: dict[tuple[str, type[WireModel]], Mapper | None] = {}
+        self._made: dict[Any, Any] = {}
+        self._steps: dict[int, Step] = {}
+        self._fills: dict[int, Fill] = {}
+        """Steps and fillers of rows, by the identity of the row."""
 
     def of_model(self, model: type[WireModel], method: str) -> Mapper | None:
         """Return the function for objects of a wire model in messages of a method, or None."""
@@ -65,11 +71,22 @@ class Compiler:
                 inner[alias] = mapper
         # A renamed member has its text's name while its value is mapped.
         renames = self._renames(model)
+        members = tuple(inner.items())
         if not self._outgoing:
-            return for_object(ids, from_uuid, inner, before=renames)
+            return self._made_once(for_object, tuple(ids), from_uuid, members, renames, ())
         added = self._additions(model.__name__, method)
-        after = [*self._drops(model), *added, *renames]
-        return for_object(ids, to_uuid, inner, after=after)
+        after = (*self._drops(model), *added, *renames)
+        return self._made_once(for_object, tuple(ids), to_uuid, members, (), after)
+
+    def _made_once(self, make: Callable[..., _Made], *arguments: Any) -> _Made:
+        """Return `make(*arguments)`, made once: methods that share it find it in the CPU's cache.
+
+        Between two messages the server does so much else that this costs more than the mapping.
+        """
+        key = (make, arguments)
+        if key not in self._made:
+            self._made[key] = make(*arguments)
+        return self._made[key]
 
     def _is_id(self, model: type[WireModel], alias: str) -> bool:
         """Return whether a member is the id of a thread or turn, or a list of them."""
@@ -124,10 +141,10 @@ class Compiler:
     def _drops(self, model: type[WireModel]) -> Iterator[Step]:
         for row in self._dialect.drops:
             if row.type == model.__name__:
-                yield drop_member(row.name, only_null=row.only_null)
+                yield self._made_once(drop_member, row.name, row.only_null)
         memory = self._facts.get("memory")
         if model is Turn and isinstance(memory, Memory):
-            yield drop_unstored(memory)
+            yield self._made_once(drop_unstored, memory)
 
     def _additions(self, type_name: str, method: str) -> Iterator[Step]:
         plain: list[tuple[str, Fill]] = []
@@ -140,25 +157,36 @@ class Compiler:
                 continue
             if row.replaces or row.where or row.needs or row.unless:
                 # The order of rows is kept: a value can be made from a member of an earlier row.
-                yield from _add_all(plain)
+                yield from self._add_all(plain)
                 plain = []
-                yield add_by_row(row, self._facts)
+                yield self._step_of_row(row)
             else:
                 added.add(row.name)
-                plain.append((row.name, filler(row.value, self._facts)))
-        yield from _add_all(plain)
+                plain.append((row.name, self._fill_of_row(row)))
+        yield from self._add_all(plain)
 
-    def _renames(self, model: type[WireModel]) -> list[Step]:
-        rows = [row for row in self._dialect.renames if row.type == model.__name__]
-        if self._outgoing:
-            return [rename_member(row.name, row.wire) for row in rows]
-        return [rename_member(row.wire, row.name) for row in rows]
+    def _step_of_row(self, row: MemberRow) -> Step:
+        if id(row) not in self._steps:
+            self._steps[id(row)] = add_by_row(row, self._facts)
+        return self._steps[id(row)]
 
+    def _fill_of_row(self, row: MemberRow) -> Fill:
+        if id(row) not in self._fills:
+            self._fills[id(row)] = filler(row.value, self._facts)
+        return self._fills[id(row)]
 
-def _add_all(rows: Sequence[tuple[str, Fill]]) -> Iterator[Step]:
-    """Yield the steps that add members in this order; neighbours with constants make one."""
-    for _, group in groupby(rows, lambda row: isinstance(row[1], Constant)):
-        yield add_members(list(group))
+    def _add_all(self, rows: Sequence[tuple[str, Fill]]) -> Iterator[Step]:
+        """Yield the steps that add members in this order; neighbours with constants make one."""
+        for _, group in groupby(rows, lambda row: isinstance(row[1], Constant)):
+            yield self._made_once(add_members, tuple(group))
+
+    def _renames(self, model: type[WireModel]) -> tuple[Step, ...]:
+        names = [
+            (row.name, row.wire) if self._outgoing else (row.wire, row.name)
+            for row in self._dialect.renames
+            if row.type == model.__name__
+        ]
+        return tuple(self._made_once(rename_member, *pair) for pair in names)
 
 
 def _tag_of(member: Any) -> str | None:

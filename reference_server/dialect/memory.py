@@ -89,6 +89,9 @@ class Memory:
         self.broadcast_count = 0
         """Notifications that were broadcast so far."""
         self._unstored_items = UnstoredItems(home)
+        self._asked: Object | None = None
+        """The object whose turn was looked up last; None if that may have changed since."""
+        self._asked_turn: dict[str, Any] = {}
         self._notes = {
             **_NOTES,
             "thread/tokenUsage/updated": self._note_usage,
@@ -136,24 +139,26 @@ class Memory:
         if model:
             self._threads[thread_id]["model"] = model
         self._threads[thread_id]["forkedFromId"] = source
+        self._asked = None
 
     def note_request(self, method: str, params: dict[str, Any]) -> Callable[[], None] | None:
         """Remember what a request of the client changes; return how to undo it if it is refused."""
         thread_id = params.get("threadId")
         if method not in ("thread/compact/start", "turn/start") or not isinstance(thread_id, str):
             return None
-        known, before = self._threads[thread_id], dict(self._threads[thread_id])
-        if method == "thread/compact/start":
-            known["compacting"] = True
-        else:
-            known.update((name, params[name]) for name in _OVERRIDES if params.get(name))
+        known = self._threads[thread_id]
+        new: dict[str, Any] = {"compacting": True}
+        if method == "turn/start":
+            new = {name: params[name] for name in _OVERRIDES if params.get(name)}
             policy = params.get("sandboxPolicy")
             if isinstance(policy, dict):
                 members = cast("dict[str, Any]", policy)
                 sandbox = {**_POLICIES.get(str(members.get("type")), {}), **members}
                 sandbox.pop("access", None)
-                known["sandbox"] = sandbox
-        changed = [name for name in known if known[name] is not before.get(name)]
+                new["sandbox"] = sandbox
+        before = {name: known[name] for name in new if name in known}
+        changed = [name for name, value in new.items() if value is not before.get(name)]
+        known.update(new)
         known["isChanged"] = bool(params.get("collaborationMode")) or any(
             known[name] != before.get(name) for name in changed
         )
@@ -219,6 +224,7 @@ class Memory:
         if isinstance(thread_id, str):
             turn_id = body["turn"]["id"]
             self._threads[thread_id]["turn"] = turn_id
+            self._asked = None
             self._begin(turn_id)
 
     def _note_usage(self, _turn: dict[str, Any], body: dict[str, Any]) -> None:
@@ -251,6 +257,7 @@ class Memory:
 
     def _begin(self, turn_id: str) -> None:
         if turn_id not in self._turns:
+            self._asked = None
             self._turns[turn_id] = dict(_NEW_TURN, id=turn_id, startedAt=int(time.time()))
         while len(self._turns) > MAX_TURNS:
             del self._turns[next(iter(self._turns))]
@@ -297,6 +304,12 @@ class Memory:
 
     def _turn(self, value: Object) -> dict[str, Any]:
         """Return the facts of the turn that an object is or names, or of its thread's last turn."""
+        # Several rows ask about one message in turn.
+        if value is not self._asked:
+            self._asked, self._asked_turn = value, self._find_turn(value)
+        return self._asked_turn
+
+    def _find_turn(self, value: Object) -> dict[str, Any]:
         inner = value.get("turn")
         named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else value
         identifier = named.get("turnId") or named.get("id")

@@ -43,7 +43,9 @@ class Constant:
 
 def has_value(value: Any) -> bool:
     """Return whether a value is neither null, false nor empty; zero is a value."""
-    return bool(value) or (value is not False and isinstance(value, int | float))
+    if value or value is None or value is False:
+        return bool(value)
+    return isinstance(value, int | float)
 
 
 class Conditions(NamedTuple):
@@ -64,12 +66,14 @@ class Conditions(NamedTuple):
 
     def hold_for(self, around: Mapping[str, Any]) -> bool:
         """Return whether all `needs` and none of `unless` have a value, filled from an object."""
-        for fill in self.needs:
-            if not has_value(fill(around)):
-                return False
         # Not all(): for the one row or none that there is, a generator costs more than the test.
-        for fill in self.unless:  # noqa: SIM110
-            if has_value(fill(around)):
+        for fill in self.needs:
+            value = fill(around)
+            if not value and not has_value(value):
+                return False
+        for fill in self.unless:
+            value = fill(around)
+            if value or has_value(value):
                 return False
         return True
 
@@ -97,10 +101,26 @@ def filler(value: Any, facts: Mapping[str, Any]) -> Fill:
         members = {
             name: filler(member, facts) for name, member in cast("dict[str, Any]", value).items()
         }
-        if all(isinstance(fill, Constant) for fill in members.values()):
-            return Constant({name: fill({}) for name, fill in members.items()})
-        return lambda around: {name: fill(around) for name, fill in members.items()}
+        return _object_filler(members)
     return Constant(value)
+
+
+def _object_filler(members: Mapping[str, Fill]) -> Fill:
+    # The variable members are filled into a copy of the constant ones, which keeps their order.
+    template = {
+        name: fill.value if isinstance(fill, Constant) else None for name, fill in members.items()
+    }
+    variable = [(name, fill) for name, fill in members.items() if not isinstance(fill, Constant)]
+    if not variable:
+        return Constant(template)
+
+    def fill_object(around: Mapping[str, Any]) -> Any:
+        value = template.copy()
+        for name, fill in variable:
+            value[name] = fill(around)
+        return value
+
+    return fill_object
 
 
 def _text_filler(text: str, facts: Mapping[str, Any]) -> Fill:
@@ -122,9 +142,9 @@ def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
     if name == "null":
         return Constant(None)
     if name == "now_ms":
-        return lambda around: time.time_ns() // 1_000_000
+        return _now_ms
     if name == "now_s":
-        return lambda around: time.time_ns() // 1_000_000_000
+        return _now_s
     if name.endswith(_WORDS):
         line = _getter(name.removesuffix(_WORDS), facts)
         return lambda around: split_words(line(around))
@@ -145,9 +165,21 @@ def _getter(name: str, facts: Mapping[str, Any]) -> Fill:
     steps = name.removeprefix(".").split(".")
     if name.startswith("."):
         if len(steps) == 1:
-            return lambda around: around.get(steps[0])
+            member = steps[0]
+            return lambda around: around.get(member)
         return lambda around: _value_at(around, steps)
-    return lambda around: _value_at(facts, steps)
+    if len(steps) == 1:
+        return lambda around: facts.get(name)
+    first, rest = steps[0], steps[1:]
+    return lambda around: _value_at(facts.get(first), rest)
+
+
+def _now_ms(_around: Mapping[str, Any]) -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _now_s(_around: Mapping[str, Any]) -> int:
+    return time.time_ns() // 1_000_000_000
 
 
 def _items_of(turns: list[Any], params: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -185,5 +217,9 @@ def _members(value: Any) -> dict[str, Any]:
 def _value_at(value: Any, steps: list[str]) -> Any:
     """Return the value at the end of the steps, None if there is none."""
     for step in steps:
-        value = cast("dict[str, Any]", value).get(step) if isinstance(value, Mapping) else None
+        # Most are dicts, which are known faster than other mappings.
+        if type(value) is dict or isinstance(value, Mapping):
+            value = cast("Mapping[str, Any]", value).get(step)
+        else:
+            return None
     return value

@@ -17,29 +17,28 @@ _REVIEW: Final = frozenset({"enteredReviewMode", "exitedReviewMode"})
 _USAGE: Final = "thread/tokenUsage/updated"
 
 Facts = dict[str, Any]
-Note = Callable[[Facts], None]
-"""Remembers what the body of a message says."""
-_Change = Callable[[Facts], None]
+Change = Callable[[Facts, Facts], None]
+"""Remembers, in the facts of a turn, what the body of a message says."""
 
 
-def _set(**values: bool) -> _Change:
-    return lambda turn: turn.update(values)
+def _set(**values: bool) -> Change:
+    return lambda turn, _body: turn.update(values)
 
 
-def _steer(turn: Facts) -> None:
+def _steer(turn: Facts, _body: Facts) -> None:
     is_answering = turn.get("speaking") and not turn.get("over") and not turn.get("working")
     turn["steered"] = bool(turn.get("user") and is_answering)
 
 
-def _begin_tool(turn: Facts) -> None:
+def _begin_tool(turn: Facts, _body: Facts) -> None:
     turn.update(asked=False, working=turn.get("working", 0) + 1)
 
 
-def _end_tool(turn: Facts) -> None:
+def _end_tool(turn: Facts, _body: Facts) -> None:
     turn["working"] = max(turn.get("working", 0) - 1, 0)
 
 
-def _end_answer(turn: Facts) -> None:
+def _end_answer(turn: Facts, _body: Facts) -> None:
     turn.update(stale=turn.get("steered", False), steered=False, over=True)
 
 
@@ -55,12 +54,12 @@ class Progress:
     def __init__(self) -> None:
         self._turns: dict[str, Facts] = {}
 
-    def of(self, body: Facts) -> Facts:
-        """Return the facts of the turn that the body of a message is about."""
+    def of(self, body: Facts) -> Facts | None:
+        """Return the facts of the turn that the body of a message is about, None without one."""
         turn = body.get("turn")
         named = cast("Facts", turn).get("id") if isinstance(turn, dict) else body.get("turnId")
         if not isinstance(named, str):
-            return {}
+            return None
         found = self._turns.get(named)
         if found is None:
             found = self._turns[named] = {}
@@ -68,43 +67,43 @@ class Progress:
                 del self._turns[next(iter(self._turns))]
         return found
 
-    def early_note_of(self, step: str) -> Note | None:
-        """Return how to remember what the server said, even if the client reads it later."""
-        method, item = _parts(step)
-        if method == _USAGE:
-            return self._note(_end_answer)
-        if item in _ANSWERS:
-            return None
-        if method == "item/started":
-            return self._note(_steer if item == _USER else _begin_tool)
-        if method == "item/completed" and item != _USER:
-            return self._note(_end_tool)
+
+def early_change_of(step: str) -> Change | None:
+    """Return how to remember what the server said, even if the client reads it later."""
+    method, item = _parts(step)
+    if method == _USAGE:
+        return _end_answer
+    if item in _ANSWERS:
         return None
+    if method == "item/started":
+        return _steer if item == _USER else _begin_tool
+    if method == "item/completed" and item != _USER:
+        return _end_tool
+    return None
 
-    def note_of(self, step: str) -> Note | None:
-        """Return how to remember what the client reads, None if nothing of it is."""
-        method, item = _parts(step)
-        if step == "turn/interrupt result":
-            return self._note(_set(speaking=False))
-        if method == _USAGE:
-            # If the turn goes on, it does so with a question.
-            return self._note(_set(asked=True, speaking=False))
-        if method == "error":
-            return self._note_error
-        if method == "item/started" and item == _USER:
-            return self._note(_set(user=True, speaking=True, over=False))
-        if method == "item/started" and item in _ANSWERS:
-            return self._note(_set(asked=False, speaking=True, over=False, retrying=False))
-        if method == "item/completed" and item not in _ANSWERS | _REVIEW:
-            return self._note(_set(asked=True))
-        return None
 
-    def _note(self, change: _Change) -> Note:
-        return lambda body: change(self.of(body))
+def change_of(step: str) -> Change | None:
+    """Return how to remember what the client reads, None if nothing of it is."""
+    method, item = _parts(step)
+    if step == "turn/interrupt result":
+        return _set(speaking=False)
+    if method == _USAGE:
+        # If the turn goes on, it does so with a question.
+        return _set(asked=True, speaking=False)
+    if method == "error":
+        return _note_error
+    if method == "item/started" and item == _USER:
+        return _set(user=True, speaking=True, over=False)
+    if method == "item/started" and item in _ANSWERS:
+        return _set(asked=False, speaking=True, over=False, retrying=False)
+    if method == "item/completed" and item not in _ANSWERS | _REVIEW:
+        return _set(asked=True)
+    return None
 
-    def _note_error(self, body: Facts) -> None:
-        if body.get("willRetry"):
-            self.of(body).update(asked=True, retrying=True, over=True)
+
+def _note_error(turn: Facts, body: Facts) -> None:
+    if body.get("willRetry"):
+        turn.update(asked=True, retrying=True, over=True)
 
 
 def _parts(step: str) -> tuple[str, str]:

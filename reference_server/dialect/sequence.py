@@ -1,75 +1,24 @@
-"""The order of a release's messages: rows that drop, add, hold back and exchange messages.
-
-A step is the name of a message: its method, `METHOD result` for an answer, with the type of the
-item or the status after it (`item/started plan`, `thread/status/changed idle`, `turn/completed
-failed`). A row names steps by their first words.
-"""
+"""The order of a release's messages: rows that drop, add, hold back and exchange messages."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from harness.protocol.dialects.table import Dialect, DropRow, HoldRow, NotificationRow
 from reference_server.dialect.mappers import tester
 from reference_server.dialect.memory import Memory, Note
 from reference_server.dialect.placeholders import Conditions, Fill, filler
-from reference_server.dialect.progress import Progress
-
-Message = dict[str, Any]
-_STATUS = "thread/status/changed"
-_NAMED_BY_PARAMS = ("item/", _STATUS, "turn/completed")
-
-
-class Written:
-    """A message of the server with its step, and the params of the request that it answers.
-
-    `body` is the params of a notification or request; of an answer the result, with the ids asked.
-    """
-
-    __slots__ = ("body", "message", "params", "step")
-
-    def __init__(
-        self, message: Message, step: str, body: dict[str, Any], params: Any = None
-    ) -> None:
-        self.message = message
-        self.step = step
-        self.body = body
-        self.params = params
-
-
-def notification_of(message: Message, method: str) -> Written:
-    """Return a notification as a message of its step."""
-    params = _object(message.get("params"))
-    return Written(message, _step_of(method, params), params)
-
-
-def request_of(message: Message, method: str) -> Written:
-    """Return a request of the server as a message of its step."""
-    return Written(message, f"{method} request", _object(message.get("params")))
-
-
-def answer_of(message: Message, method: str, params: Any) -> Written:
-    """Return the answer to a request as a message of its step."""
-    asked = _object(params)
-    ids = {name: asked[name] for name in ("threadId", "turnId") if isinstance(asked.get(name), str)}
-    step = f"{method} {'error' if 'error' in message else 'result'}"
-    return Written(message, step, {**ids, **_object(message.get("result"))}, params)
-
-
-def _step_of(method: str, params: Message) -> str:
-    if not method.startswith(_NAMED_BY_PARAMS):
-        return method
-    if method == _STATUS:
-        status = _object(params.get("status"))
-        return " ".join([method, str(status.get("type")), *status.get("activeFlags", ())])
-    if method == "turn/completed":
-        return f"{method} {_object(params.get('turn')).get('status')}"
-    item = params.get("item")
-    if not isinstance(item, dict):
-        return method
-    members = cast("Message", item)
-    status = members.get("status") if method == "item/completed" else None
-    return " ".join([str(word) for word in (method, members.get("type"), status) if word])
+from reference_server.dialect.progress import Change, Facts, Progress, change_of, early_change_of
+from reference_server.dialect.steps import (
+    STATUS,
+    Message,
+    Written,
+    begins,
+    begins_with_one,
+    item_id_of,
+    notification_of,
+    object_of,
+)
 
 
 class _Addition(NamedTuple):
@@ -90,23 +39,23 @@ class _Plan(NamedTuple):
     """Rows and notes about the messages of a step.
 
     `ended_holds` are the rows whose held messages it ends, and `later_steps` the steps that the
-    release writes after it. `early_notes` remember messages that may be dropped, too.
+    release writes after it. Changes are those of the turn's progress. `early_notes` and
+    `early_change` remember messages that may be dropped, too. `follows_turn` is whether anything of
+    it concerns the progress; a message that `is_plain` is written as it is, after held ones.
     """
 
     early_notes: tuple[Note, ...]
+    early_change: Change | None
     drops: list[tuple[DropRow, Conditions]]
     holds: list[_Hold]
     ended_holds: list[HoldRow]
     before: list[_Addition]
     notes: tuple[Note, ...]
+    change: Change | None
     after: list[_Addition]
     later_steps: tuple[str, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether a message of the step is written as it is; held ones may come before."""
-        others = self[:3] + self[4:]
-        return not any(others)
+    follows_turn: bool
+    is_plain: bool
 
 
 class Sequencer:
@@ -123,10 +72,9 @@ class Sequencer:
         self._memory = memory
         self._progress = Progress()
         self._complete = complete
+        self._conditions: dict[Any, Conditions] = {}
         self._drops = [
-            (row, Conditions.of_row(row.needs, row.unless, facts))
-            for row in dialect.drops
-            if row.method
+            (row, self._conditions_of(row.needs, row.unless)) for row in dialect.drops if row.method
         ]
         self._additions = [
             _Addition(
@@ -134,12 +82,12 @@ class Sequencer:
                 filler(row.params, facts),
                 filler(row.each, facts),
                 tester(row.where),
-                Conditions.of_row(row.needs, row.unless, facts),
+                self._conditions_of(row.needs, row.unless),
             )
             for row in dialect.notifications
         ]
         self._holds = [
-            _Hold(row, tester(row.where), Conditions.of_row(row.needs, row.unless, facts))
+            _Hold(row, tester(row.where), self._conditions_of(row.needs, row.unless))
             for row in dialect.holds
         ]
         self._broadcasts = memory.broadcast_count
@@ -149,12 +97,17 @@ class Sequencer:
         """Additions that the next message decides on, with the body that they were made from."""
         self._orders = dialect.orders
         self._plans: dict[str, _Plan] = {}
-        self._plain_steps: set[str] = set()
-        """Steps without rows or notes, such as most deltas."""
         self._running: set[Any] = set()
         """Threads that were active in the last status that this client read."""
         self._started: dict[Any, float] = {}
         """Times at which running items started, by id."""
+
+    def _conditions_of(self, needs: tuple[str, ...], unless: tuple[str, ...]) -> Conditions:
+        """Return the conditions of a row; rows with the same ones share them."""
+        key = (needs, unless)
+        if key not in self._conditions:
+            self._conditions[key] = Conditions.of_row(needs, unless, self._facts)
+        return self._conditions[key]
 
     def arrange(self, messages: Sequence[Written]) -> list[Written]:
         """Return the messages in the release's order, with those that it adds."""
@@ -164,31 +117,67 @@ class Sequencer:
         for place, written in enumerate(messages):
             if self._pending:
                 self._add_pending(written, arranged)
-            if written.step in self._plain_steps and not self._held:
+            plan = self._plans.get(written.step) or self._make_plan(written.step)
+            if plan.is_plain and not self._held:
                 neighbour = len(arranged)
                 arranged.append(written)
                 continue
-            plan = self._plan_of(written.step)
+            body = written.body
+            turn = self._progress.of(body) if plan.follows_turn else None
             for note in plan.early_notes:
-                note(written.body)
+                note(body)
+            if plan.early_change is not None and turn is not None:
+                plan.early_change(turn, body)
             if plan.drops or plan.holds:
-                self._facts["progress"] = self._progress.of(written.body)
-            if plan.drops and self._is_dropped(written, plan, messages[place + 1 : place + 2]):
-                self._lose_held(written)
-                continue
-            ready = self._release(written, plan) if self._held or plan.holds else (written,)
-            for one in ready:
-                end = len(arranged)
-                one_plan = plan if one is written else self._plan_of(one.step)
-                self._append(one, one_plan, arranged)
-                if not (one_plan.later_steps and _move(arranged, neighbour, end, one_plan)):
-                    neighbour = end
+                self._facts["progress"] = turn or {}
+            if plan.drops:
+                following = messages[place + 1].step if place + 1 < len(messages) else ""
+                if self._is_dropped(written, plan, following):
+                    self._lose_held(written)
+                    continue
+            if self._held:
+                for one in self._release(written, plan):
+                    one_plan = self._plans.get(one.step) or self._make_plan(one.step)
+                    its_turn = self._progress.of(one.body) if one_plan.follows_turn else None
+                    neighbour = self._place(one, one_plan, its_turn, arranged, neighbour)
+            elif not (plan.holds and self._hold(written, plan)):
+                neighbour = self._place(written, plan, turn, arranged, neighbour)
         return arranged
 
-    def _is_dropped(self, written: Written, plan: _Plan, following: Sequence[Written]) -> bool:
-        """Return whether a row leaves out a message, given the next one of the same batch."""
+    def _place(
+        self,
+        written: Written,
+        plan: _Plan,
+        turn: Facts | None,
+        arranged: list[Written],
+        neighbour: int,
+    ) -> int:
+        """Append a message between those that the release adds, and note what it says.
+
+        Or put all of them before the neighbour that begins at that index. Return where the
+        neighbour of the next message begins.
+        """
+        end = len(arranged)
+        body = written.body
+        if plan.before or plan.after:
+            self._facts["running"] = body.get("threadId") in self._running
+            self._facts["progress"] = turn or {}
+            self._add(plan.before, written, arranged)
+        for note in plan.notes:
+            note(body)
+        if plan.change is not None and turn is not None:
+            plan.change(turn, body)
+        arranged.append(written)
+        if plan.after:
+            self._add(plan.after, written, arranged)
+        if plan.later_steps and _move(arranged, neighbour, end, plan):
+            return neighbour
+        return end
+
+    def _is_dropped(self, written: Written, plan: _Plan, following: str) -> bool:
+        """Return whether a row leaves out a message, given the next step of the same batch."""
         for row, conditions in plan.drops:
-            if row.before and not (following and _begins(following[0].step, row.before)):
+            if row.before and not begins(following, row.before):
                 continue
             if row.empty and written.body.get(row.empty) != "":
                 continue
@@ -196,13 +185,13 @@ class Sequencer:
                 continue
             if conditions.hold_for(written.body):
                 if not row.stored:
-                    self._memory.note_unstored(_item_id(written.body))
+                    self._memory.note_unstored(item_id_of(written.body))
                 return True
         return False
 
     def _lose_held(self, dropped: Written) -> None:
         """Forget the held messages that are lost with a dropped one."""
-        self._held = [one for one in self._held if not _begins_with_one(dropped.step, one[0].lost)]
+        self._held = [one for one in self._held if not begins_with_one(dropped.step, one[0].lost)]
 
     def _is_within(self, item_id: Any, bound_ms: int) -> bool:
         started = self._started.get(item_id)
@@ -217,6 +206,14 @@ class Sequencer:
                 return
         yield from self._with_held(written, plan)
 
+    def _hold(self, written: Written, plan: _Plan) -> bool:
+        """Hold a message back if a row says so, while no other is held; return whether it does."""
+        for row, has_values, conditions in plan.holds:
+            if has_values(written.body) and conditions.hold_for(written.body):
+                self._held.append((row, written))
+                return True
+        return False
+
     def _with_held(
         self, written: Written, plan: _Plan, *, is_held: bool = False
     ) -> Iterator[Written]:
@@ -227,16 +224,16 @@ class Sequencer:
         for row, one in held:
             if row not in plan.ended_holds or one.body.get("threadId") != thread:
                 self._held.append((row, one))
-            elif _begins_with_one(written.step, row.lost):
+            elif begins_with_one(written.step, row.lost):
                 continue
-            elif row.after and not _begins_with_one(written.step, row.before):
+            elif row.after and not begins_with_one(written.step, row.before):
                 later.append(one)
             else:
                 yield one
         if not is_held:
             yield written
         for one in later:
-            yield from self._with_held(one, self._plan_of(one.step))
+            yield from self._with_held(one, self._plans.get(one.step) or self._make_plan(one.step))
 
     def _broadcast(self) -> Iterator[Written]:
         """Yield the notifications that other connections broadcast since the last call."""
@@ -247,25 +244,13 @@ class Sequencer:
         for message in pending:
             yield notification_of(message, message["method"])
 
-    def _append(self, written: Written, plan: _Plan, arranged: list[Written]) -> None:
-        """Append a message between those that the release adds, and note what it says."""
-        if plan.before or plan.after:
-            self._facts["running"] = written.body.get("threadId") in self._running
-            self._facts["progress"] = self._progress.of(written.body)
-            self._add(plan.before, written, arranged)
-        for note in plan.notes:
-            note(written.body)
-        arranged.append(written)
-        if plan.after:
-            self._add(plan.after, written, arranged)
-
     def _add(
         self, additions: Sequence[_Addition], written: Written, arranged: list[Written]
     ) -> None:
         """Append the notifications that rows add beside a message."""
         for row, fill, each, has_values, conditions in additions:
             if row.request:
-                asked = _object(written.params)
+                asked = object_of(written.params)
                 if all(asked.get(name) in (None, False) for name in row.request):
                     continue
             if not (has_values(written.body) and conditions.hold_for(written.body)):
@@ -290,50 +275,54 @@ class Sequencer:
         pending, self._pending = self._pending, []
         for row, body, addition in pending:
             is_own = following.body.get("threadId") == body.get("threadId")
-            if not (is_own and _begins_with_one(following.step, row.lost)):
+            if not (is_own and begins_with_one(following.step, row.lost)):
                 arranged.append(addition)
-                self._progress.of(body)["asked"] = False
-
-    def _plan_of(self, step: str) -> _Plan:
-        plan = self._plans.get(step)
-        if plan is None:
-            plan = self._plans[step] = self._make_plan(step)
-            if plan.is_empty:
-                self._plain_steps.add(step)
-        return plan
+                turn = self._progress.of(body)
+                if turn is not None:
+                    turn["asked"] = False
 
     def _make_plan(self, step: str) -> _Plan:
-        return _Plan(
-            tuple(self._early_notes_of(step)),
-            [one for one in self._drops if _begins(step, one[0].method)],
-            [one for one in self._holds if _begins(step, one.row.method)],
-            [
+        early_notes, notes = tuple(self._early_notes_of(step)), tuple(self._notes_of(step))
+        early_change, change = early_change_of(step), change_of(step)
+        drops = [one for one in self._drops if begins(step, one[0].method)]
+        holds = [one for one in self._holds if begins(step, one.row.method)]
+        before = [one for one in self._additions if begins(step, one.row.before)]
+        after = [one for one in self._additions if begins(step, one.row.after)]
+        later_steps = tuple(row.second for row in self._orders if begins(step, row.first))
+        follows_turn = bool(early_change or change or drops or holds or before or after)
+        plan = self._plans[step] = _Plan(
+            early_notes=early_notes,
+            early_change=early_change,
+            drops=drops,
+            holds=holds,
+            ended_holds=[
                 one.row
                 for one in self._holds
-                if _begins_with_one(step, (*one.row.steps, *one.row.before))
+                if begins_with_one(step, (*one.row.steps, *one.row.before))
             ],
-            [one for one in self._additions if _begins(step, one.row.before)],
-            tuple(self._notes_of(step)),
-            [one for one in self._additions if _begins(step, one.row.after)],
-            tuple(row.second for row in self._orders if _begins(step, row.first)),
+            before=before,
+            notes=notes,
+            change=change,
+            after=after,
+            later_steps=later_steps,
+            follows_turn=follows_turn,
+            is_plain=not (follows_turn or early_notes or notes or later_steps),
         )
+        return plan
 
     def _early_notes_of(self, step: str) -> Iterator[Note]:
         if step == "turn/interrupt result":
             yield self._memory.note_interrupt
         if step.startswith("item/started"):
             yield self._note_start
-        progress = self._progress.early_note_of(step)
-        if progress is not None:
-            yield progress
 
     def _notes_of(self, step: str) -> Iterator[Note]:
-        for note in (self._memory.note_of(step), self._progress.note_of(step)):
-            if note is not None:
-                yield note
-        if step.startswith(f"{_STATUS} active"):
+        note = self._memory.note_of(step)
+        if note is not None:
+            yield note
+        if step.startswith(f"{STATUS} active"):
             yield lambda body: self._running.add(body.get("threadId"))
-        elif step.startswith(_STATUS):
+        elif step.startswith(STATUS):
             yield lambda body: self._running.discard(body.get("threadId"))
         elif step == "thread/resume result":
             yield self._note_resumed
@@ -341,10 +330,10 @@ class Sequencer:
             yield self._note_end
 
     def _note_start(self, body: Message) -> None:
-        self._started[_item_id(body)] = time.monotonic()
+        self._started[item_id_of(body)] = time.monotonic()
 
     def _note_end(self, body: Message) -> None:
-        self._started.pop(_item_id(body), None)
+        self._started.pop(item_id_of(body), None)
 
     def _note_resumed(self, body: Message) -> None:
         if _is_active(body):
@@ -354,29 +343,13 @@ class Sequencer:
 def _move(arranged: list[Written], neighbour: int, end: int, plan: _Plan) -> bool:
     """Put the messages from `end` on before the first later step of the neighbours, if any is."""
     for place in range(neighbour, end):
-        if _begins_with_one(arranged[place].step, plan.later_steps):
+        if begins_with_one(arranged[place].step, plan.later_steps):
             arranged[place:] = arranged[end:] + arranged[place:end]
             return True
     return False
 
 
-def _item_id(body: Message) -> Any:
-    return _object(body.get("item")).get("id")
-
-
 def _is_active(result: dict[str, Any]) -> bool:
     """Return whether the thread of an answer has a turn in progress."""
-    status = _object(_object(result.get("thread")).get("status"))
+    status = object_of(object_of(result.get("thread")).get("status"))
     return status.get("type") == "active"
-
-
-def _begins(step: str, name: str) -> bool:
-    return bool(name) and (step == name or step.startswith(f"{name} "))
-
-
-def _begins_with_one(step: str, names: Sequence[str]) -> bool:
-    return any(_begins(step, name) for name in names)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -8,7 +8,7 @@ request itself comes first.
 from collections.abc import Iterator
 from typing import Any, cast
 
-from harness.protocol.dialects.table import Dialect, JoinRow, MethodRow
+from harness.protocol.dialects.table import Dialect, JoinRow, MethodRow, RefuseRow
 from harness.protocol.wire.methods import BY_METHOD
 from harness.protocol.wire.rpc import ErrorCode
 from reference_server.dialect.ids import to_uuid, with_uuids
@@ -17,14 +17,9 @@ from reference_server.dialect.mappers import Mapper, Step
 from reference_server.dialect.mapping import Compiler
 from reference_server.dialect.memory import NOTED_AT_ONCE, Memory
 from reference_server.dialect.placeholders import filler
-from reference_server.dialect.sequence import (
-    Sequencer,
-    Written,
-    answer_of,
-    notification_of,
-    request_of,
-)
+from reference_server.dialect.sequence import Sequencer
 from reference_server.dialect.settings import Settings
+from reference_server.dialect.steps import Written, answer_of, notification_of, request_of
 from reference_server.refusal import HIDDEN_METHOD, UNKNOWN_METHOD
 from reference_server.transport.base import Incoming, Transport
 
@@ -55,7 +50,9 @@ class DialectTransport:
         """Methods of the server's requests that are not answered, by id."""
         self._unwanted: set[str] = set()
         """Notifications that the client does not want; the edge learns from them."""
-        self._refusals = {(row.method, row.name): row for row in dialect.refusals}
+        self._refusals: dict[str, dict[str, RefuseRow]] = {}
+        for row in dialect.refusals:
+            self._refusals.setdefault(row.method, {})[row.name] = row
         self._sequencer = Sequencer(dialect, self._facts, self.memory, self._complete)
 
     @property
@@ -77,15 +74,13 @@ class DialectTransport:
     async def send(self, messages: list[bytes]) -> None:
         """Write all messages, in the words of the release. Raises PeerGone."""
         written: list[Written] = []
-        for message in messages:
+        for message in decode_own(messages):
             self._write(message, written)
-        lines = [
-            encode_own(one.message)
-            for one in self._sequencer.arrange(written)
-            if not self._unwanted or one.message.get("method") not in self._unwanted
-        ]
-        if lines:
-            await self._inner.send(lines)
+        arranged = [one.message for one in self._sequencer.arrange(written)]
+        if self._unwanted:
+            arranged = [one for one in arranged if one.get("method") not in self._unwanted]
+        if arranged:
+            await self._inner.send(encode_own(arranged))
 
     def _read(self, line: bytes) -> bytes:
         """Return a line of the client in the words of the text; as it is if it is not a message."""
@@ -184,17 +179,17 @@ class DialectTransport:
 
     def _refusal_of(self, method: str, params: Any) -> str:
         """Return the message with which the release refuses a word of the params, "" for none."""
-        if not isinstance(params, dict):
+        rows = self._refusals.get(method)
+        if rows is None or not isinstance(params, dict):
             return ""
-        for (name_of_method, name), row in self._refusals.items():
-            word = cast("Message", params).get(name) if name_of_method == method else None
+        for name, row in rows.items():
+            word = cast("Message", params).get(name)
             if isinstance(word, str) and word in row.words:
                 return row.message.replace("{word}", word)
         return ""
 
-    def _write(self, line: bytes, written: list[Written]) -> None:
+    def _write(self, message: Message, written: list[Written]) -> None:
         """Append the messages of the release for one of the text: none, one or several."""
-        message: Message = decode_own(line)
         method = message.get("method")
         if method is None:
             written += self._answer(message)

@@ -41,6 +41,7 @@ def test_a_line_that_is_too_deep_is_refused() -> None:
         decode_foreign(VERY_DEEP)
 
 
-def test_a_message_of_the_server_keeps_its_numbers_and_letters() -> None:
-    line = '{"params":{"n":123456789012345678901,"text":"é"}}'.encode()
-    assert encode_own(decode_own(line)) == line
+def test_messages_of_the_server_keep_their_numbers_and_letters() -> None:
+    long_number = '{"params":{"n":123456789012345678901,"text":"é"}}'.encode()
+    lines = [b'{"id":1}', long_number, b'{"n":1.5}']
+    assert encode_own(decode_own(lines)) == lines
