@@ -22,7 +22,13 @@ if [ -z "$chromium" ]; then
     exit 0
 fi
 browser=$here/.real/browser
-[ -x "$browser/bin/python" ] ||
-    "${PYTHON:-$(command -v python3.11 || command -v python3)}" -m venv "$browser"
-"$browser/bin/python" -m pip install --quiet --disable-pip-version-check playwright==1.65.2
+wanted=playwright==1.65.2
+if [ "$(cat "$browser/.installed" 2> /dev/null)" != "$wanted" ]; then
+    # The pip of this project installs into it: to install a pip there takes longer than the rest.
+    rm -rf "$browser"
+    "${PYTHON:-$(command -v python3.11 || command -v python3)}" -m venv --without-pip "$browser"
+    .venv/bin/python -m pip --python "$browser/bin/python" install --quiet \
+        --disable-pip-version-check "$wanted"
+    echo "$wanted" > "$browser/.installed"
+fi
 exec "$@" .venv/bin/python -m tools.oauth_browser "$browser/bin/python" "$chromium"

@@ -48,13 +48,14 @@ def install(client: Client, *, is_offline: bool = False) -> Path:
         options = ("--ignore-scripts", "--omit=optional", "--prefix", str(folder))
         _run([*NPM, *options, *client.packages])
     else:
-        python = find_python(client.python)
-        _run([python, "-m", "venv", str(folder)])
+        # To install a pip into each would take most of the time.
+        _run([find_python(client.python), "-m", "venv", "--without-pip", str(folder)])
+        pip = [str(ROOT / ".venv/bin/python"), "-m", "pip", "--python", str(folder / "bin/python")]
+        options = ("install", "--quiet", "--disable-pip-version-check")
         # Without what they depend on: the official one would bring its release along.
-        pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet"]
-        _run([*pip, "--disable-pip-version-check", "--no-deps", client.packages[0]])
+        _run([*pip, *options, "--no-deps", client.packages[0]])
         if needed := client.packages[1:]:
-            _run([*pip, "--disable-pip-version-check", *needed])
+            _run([*pip, *options, *needed])
     stamp.write_text(wanted, encoding="utf-8")
     return folder
 
