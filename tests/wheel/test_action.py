@@ -10,12 +10,14 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from forked_programs import forked_programs
 from fresh import Fresh
 from markdown_pages import blocks
 
@@ -140,18 +142,37 @@ def installed(fresh: Fresh) -> Path:
 
 
 @pytest.fixture
-def job(fresh: Fresh, installed: Path, tmp_path: Path) -> Job:
+def empty_job(fresh: Fresh, tmp_path: Path) -> Job:
+    """A job with an empty temporary folder."""
     folder, temporary = tmp_path / "checkout", tmp_path / "runner"
     folder.mkdir()
     temporary.mkdir()
     for name in ("minimal", "twice"):
         text = (ROOT / "fixtures" / "servers" / f"{name}.py").read_text("utf-8")
         (folder / f"{name}.py").write_text(text, "utf-8")
-    (temporary / INSTALLED).symlink_to(installed)
     return Job(folder, temporary, fresh.wheel)
 
 
-def test_a_good_server_is_green_and_its_reports_are_there(job: Job) -> None:
+@pytest.fixture
+def installed_job(empty_job: Job, installed: Path) -> Job:
+    """A job that has what the first step makes."""
+    (empty_job.temporary / INSTALLED).symlink_to(installed)
+    return empty_job
+
+
+@pytest.fixture
+def job(empty_job: Job, installed: Path) -> Generator[Job]:
+    """A job as the installed one, whose `harness` runs in forks; importing takes longer."""
+    programs = installed / "bin"
+    with forked_programs(Fresh(programs, empty_job.package)) as forked:
+        (forked / "python").symlink_to(programs / "python")
+        (empty_job.temporary / INSTALLED).mkdir()
+        (empty_job.temporary / INSTALLED / "bin").symlink_to(forked)
+        yield empty_job
+
+
+def test_a_good_server_is_green_and_its_reports_are_there(installed_job: Job) -> None:
+    job = installed_job
     given = {"scenarios": "turns/plain-turn\nturns/two-turns\n", "arguments": "--strict\n"}
     status, printed, outputs = job.use(server_cmd=f"{sys.executable} minimal.py", **given)
     assert status == 0, printed
