@@ -15,6 +15,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from pydantic import BaseModel
+
+OURS = ("harness.", "reference_server.")
+"""First parts of the names of modules with our models."""
 MAX_DESCRIPTORS = 64
 """Maximum number of descriptors that come with a request."""
 
@@ -39,6 +43,14 @@ def send(requests: socket.socket, request: Mapping[str, Any], descriptors: Seque
 def close(descriptors: Sequence[int]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
+
+
+def build_models(base: type[BaseModel] = BaseModel) -> None:
+    """Build the validators of all our models, which a process builds when it first needs them."""
+    for model in base.__subclasses__():
+        if model.__module__.startswith(OURS) and not model.__pydantic_complete__:
+            model.model_rebuild()
+        build_models(model)
 
 
 def begin(words: Sequence[str], env: Mapping[str, str]) -> None:

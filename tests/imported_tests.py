@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from _pytest.pathlib import import_path
 
-from tests import forks, warm_processes, worker_forks
+from tests import forks, hypothesis_tables, warm_processes, worker_forks
 
 
 def fork_workers(config: pytest.Config) -> None:
@@ -42,10 +42,14 @@ def fork_workers(config: pytest.Config) -> None:
 def import_tests(config: pytest.Config) -> None:
     """Import the test modules that the run's arguments name."""
     gc.disable()
+    draws = False
     for path in module_paths(config):
         # What cannot be imported is told by the worker that tries.
         with contextlib.suppress(Exception):
-            import_path(path, root=config.rootpath, consider_namespace_packages=False)
+            module = import_path(path, root=config.rootpath, consider_namespace_packages=False)
+            draws |= hasattr(module, "given")
+    if draws:
+        hypothesis_tables.make_tables()
     gc.freeze()
     gc.enable()
 

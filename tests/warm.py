@@ -38,25 +38,35 @@ from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 
 # An environment with the wheel alone does not have the tests on its path.
 sys.path.append(str(Path(__file__).parents[1]))
-from tests import forks, worker_forks
+from tests import forks, hypothesis_tables, worker_forks
 
 sys.path.pop()
 
 OTHERS = (
+    "_hypothesis_pytestplugin",
+    "_pytest._argcomplete",
     "anyio._backends._asyncio",
+    "anyio._core._subprocesses",
     "anyio.pytest_plugin",
+    "code",
+    "faulthandler",
     "pytest",
+    "typer._adapters",
     "typer.rich_utils",
     "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.auto",
     "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.auto",
     "uvicorn.protocols.websockets.websockets_sansio_impl",
+    "xdist.dsession",
     "xdist.looponfail",
     "xdist.newhooks",
     "xdist.plugin",
+    "xdist.remote",
     *(f"_pytest.{name}" for name in default_plugins),
 )
 # For tests of this project, where they have their development dependencies.
-OF_DEVELOPERS = ("pytest_timeout",)
+OF_DEVELOPERS = ("faker.contrib.pytest.plugin", "pytest_timeout", "respx.plugin")
 NOT_IMPORTED = "harness.report.snapshot"
 RUN = "harness.cli.suite"
 
@@ -119,6 +129,8 @@ def serve(asked: socket.socket) -> Work:
     """Fork for each request; returns in the forks, with what was asked."""
     while (received := forks.receive(asked)) is not None:
         request, streams = received
+        if any("fuzz" in word for word in request["words"]):
+            hypothesis_tables.make_tables()
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
@@ -156,6 +168,7 @@ def main() -> None:
     for surface in (SESSION, EXEC, COMMAND, SDK):
         bundled_ids_on(surface)
     filler_text("sentence", seed=0)
+    forks.build_models()
     gc.freeze()
     gc.enable()
     work = serve(take_connections(socket.socket(fileno=int(sys.argv[1]))))

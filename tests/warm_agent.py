@@ -2,15 +2,15 @@
 
 tests.agent_process starts it, and is the parent of the forks: Linux makes them its children. A fork
 has the arguments, working directory, environment (in /proc too), descriptors, session and signals
-of a started process. Not the same: imports take no time, the interpreter does not take its modules
-apart at the end, and the settings that Python has by its environment are those of this process.
+of a started process. Not the same: imports and the building of models take no time, the interpreter
+does not take its modules apart at the end, and the settings that Python has by its environment are
+those of this process.
 """
 
 import ctypes
 import gc
 import importlib
 import os
-import pkgutil
 import signal
 import socket
 import sys
@@ -33,6 +33,9 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE_PARENT = 0x8000
 _ARGUMENTS, _VARIABLES_END = 45, 49
 """Indices of the addresses of arguments and variables in /proc/self/stat, behind the name."""
+
+
+OTHERS = ("anyio._backends._asyncio",)
 
 
 def is_possible() -> bool:
@@ -109,17 +112,20 @@ def show(words: Sequence[str], env: dict[str, str]) -> None:
 
 
 def modules() -> Iterator[str]:
-    for module in pkgutil.walk_packages(reference_server.__path__, "reference_server."):
-        if not module.name.endswith("__main__"):
-            yield module.name
+    """Yield the names of all modules of the server, also of its folders without `__init__.py`."""
+    folder = Path(reference_server.__path__[0])
+    for path in sorted(folder.rglob("*.py")):
+        if path.stem not in ("__init__", "__main__"):
+            yield ".".join(path.relative_to(folder.parent).with_suffix("").parts)
 
 
 def main() -> None:
     """Import, wait, be what is asked."""
     gc.disable()
     cli._without_plugins()  # pyright: ignore[reportPrivateUsage]
-    for name in modules():
+    for name in (*OTHERS, *modules()):
         importlib.import_module(name)
+    forks.build_models()
     gc.freeze()
     gc.enable()
     path = [one for one in sys.path if one != os.getcwd()]
