@@ -5,8 +5,7 @@
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
 # stays on loopback by itself is judged, with a notice. Then public clients are used on 0.169.0 and on
 # the reference server in its place (`make clients`), a browser logs in to an MCP server, and the public TypeScript SDKs
-# drive `agent exec`. The two releases and the clients run beside each other; each part's output is
-# shown in one piece.
+# drive `agent exec`. Three parts run beside each other; each part's output is shown in one piece.
 set -euo pipefail
 bin=.venv/bin
 real() { # release, path of the program inside the package
@@ -34,7 +33,27 @@ printf '#!/bin/sh\nexit 1\n' >"$said/bin/lsb_release"
 chmod +x "$said/bin/lsb_release"
 export PATH=$said/bin:$PATH
 red=$said/red
-touch "$red"
+touch "$red" "$said/begun" "$said/ended"
+# At most three parts run at once, in the order in which they are begun, the longest first: with more
+# of them scenarios ran into their bounds, with fewer a core waits. Each takes a token, and returns it.
+mkfifo "$said/tokens"
+exec 8<>"$said/tokens"
+echo -n 123 >&8
+begin() { # title, command: a part, once a token is free
+    local token
+    read -r -n 1 -u 8 token
+    echo "$1" >>"$said/begun"
+    (
+        trap 'echo -n "$token" >&8' EXIT
+        part "$@" 8>&-
+        echo "$1" >>"$said/ended"
+    ) &
+}
+finish() { # waits for all parts; one that was itself ended has failed
+    wait
+    sort "$said/begun" >"$said/begun.sorted"
+    sort "$said/ended" | comm -23 "$said/begun.sorted" - >>"$red"
+}
 part() { # title, command: its output in one piece; a failure is remembered
     local title=$1 began=$SECONDS output status=0 TIMEFORMAT=$'%U\n%S'
     shift
@@ -51,15 +70,18 @@ part() { # title, command: its output in one piece; a failure is remembered
 judge() { # profile, program
     local -a areas=(scenarios .harness/examples)
     [ -z "${HARNESS_ARGS:-}" ] || read -ra areas <<<"$HARNESS_ARGS"
-    part "$1" $offline $bin/harness run --target "$1" --server-cmd "$2 app-server" --lanes $lanes \
+    begin "$1" $offline $bin/harness run --target "$1" --server-cmd "$2 app-server" --lanes $lanes \
         --json ".harness/reports/$1.json" "${areas[@]}"
-    [ -z "${HARNESS_ARGS:-}" ] || return 0
-    part "$1, its exec and mcp" $offline $bin/harness run --target "$1" --agent-cmd "$2" \
+}
+judge_programs() { # profile, program
+    begin "$1, its exec and mcp" $offline $bin/harness run --target "$1" --agent-cmd "$2" \
         --lanes $lanes --json ".harness/reports/$1-programs.json"
+}
+judge_websocket() { # profile, program
     # Not scenarios/clients: all of them have several clients, so the first part plays them over
     # WebSocket. With the shell snapshots that the profiles turn off: one of an ephemeral thread is
     # a file that its scenario can see.
-    part "$1 over WebSocket, with shell snapshots" $offline $bin/harness run --target "$1" \
+    begin "$1 over WebSocket, with shell snapshots" $offline $bin/harness run --target "$1" \
         --server-cmd "$2 app-server --listen {listen} -c features.shell_snapshot=true" --lanes $lanes \
         scenarios/language scenarios/turns/plain-turn.scenario.yaml scenarios/threads/ephemeral.scenario.yaml
 }
@@ -76,46 +98,43 @@ python_sdk() { # program, anywhere but in a git repository
     rm -rf "$play"
     return $status
 }
-clients() {
-    part "Python SDK on $first exec" python_sdk "$first"
-    part "Python SDK on $bin/agent exec" python_sdk "$bin/agent"
-    part "public clients, on a release and on our double" $bin/python -m tools.clients
-    part "a login to an MCP server with a browser" tools/oauth_browser.sh $offline
-}
-typescript() {
-    part "TypeScript SDKs" tools/real_sdk.sh codex-0.107 "$PWD/$first" "$offline"
-}
 mkdir -p .harness/reports
 $bin/python -m tools.examples .harness/examples
 # More lanes than processors, since both runs wait for half of their time.
 lanes=4
+is_partial=${HARNESS_ARGS:+yes}
 if $bin/python tools/offline.py --probe; then
     offline="$bin/python tools/offline.py"
-    {
-        judge codex-0.169 "$second"
-        if [ -z "${HARNESS_ARGS:-}" ]; then part "codex-0.169, a sample of faults" faults codex-0.169 "$second"; fi
-    } &
-    newest=$!
-    {
-        part "Python SDK on $second exec" python_sdk "$second"
-        clients
-        typescript
-    } &
-    clients=$!
-    judge codex-0.107 "$first"
-    if [ -z "${HARNESS_ARGS:-}" ]; then part "codex-0.107, a sample of faults" faults codex-0.107 "$first"; fi
-    wait "$newest" || echo "the part of codex-0.169" >>"$red"
-    wait "$clients" || echo "the part of the clients" >>"$red"
-    # What changed between the two, for those who read the documents without running anything.
-    if [ -z "${HARNESS_ARGS:-}" ]; then part "the page of versions" $bin/python -m tools.compare_page; fi
-    if [ -z "${HARNESS_ARGS:-}" ]; then part "the page of choices" $bin/python -m tools.choices_page; fi
+    is_offline=yes
 else
     echo "make real: no network namespace can be made here; 0.169.0 would try to reach the"
     echo "internet, so only 0.107.0 is judged"
     offline=
-    judge codex-0.107 "$first"
-    clients
-    typescript
+    is_offline=no
+fi
+[ $is_offline = no ] || judge codex-0.169 "$second"
+begin "public clients, on a release and on our double" $bin/python -m tools.clients
+judge codex-0.107 "$first"
+begin "TypeScript SDKs" tools/real_sdk.sh codex-0.107 "$PWD/$first" "$offline"
+if [ $is_offline = yes ] && [ -z "$is_partial" ]; then
+    judge_programs codex-0.169 "$second"
+    begin "codex-0.169, a sample of faults" faults codex-0.169 "$second"
+fi
+begin "a login to an MCP server with a browser" tools/oauth_browser.sh $offline
+[ -n "$is_partial" ] || judge_programs codex-0.107 "$first"
+if [ $is_offline = yes ] && [ -z "$is_partial" ]; then
+    begin "codex-0.107, a sample of faults" faults codex-0.107 "$first"
+    judge_websocket codex-0.169 "$second"
+fi
+[ -n "$is_partial" ] || judge_websocket codex-0.107 "$first"
+begin "Python SDK on $bin/agent exec" python_sdk "$bin/agent"
+[ $is_offline = no ] || begin "Python SDK on $second exec" python_sdk "$second"
+begin "Python SDK on $first exec" python_sdk "$first"
+finish
+# What changed between the two, for those who read the documents without running anything.
+if [ $is_offline = yes ] && [ -z "$is_partial" ]; then
+    part "the page of versions" $bin/python -m tools.compare_page
+    part "the page of choices" $bin/python -m tools.choices_page
 fi
 [ ! -s "$red" ] || { echo "make real: failed:"; sed 's/^/    /' "$red"; exit 1; }
 echo "make real: all passed in $SECONDS s"
