@@ -55,13 +55,27 @@ _NO_TOKENS: Final = {
 _LISTED: Final = "gpt-"
 
 
+def _item_id(body: dict[str, Any]) -> Any:
+    item = body.get("item")
+    return cast("dict[str, Any]", item).get("id") if isinstance(item, dict) else None
+
+
 def _note_message(turn: dict[str, Any], body: dict[str, Any]) -> None:
-    turn.update(messages=[body.get("item")], view="summary")
+    message = cast("dict[str, Any]", body.get("item") or {})
+    # A message of which all was a plan is none.
+    if message.get("text") != "":
+        turn.update(messages=[message], view="summary")
 
 
 _NOTES: Final[dict[str, Callable[[dict[str, Any], dict[str, Any]], None]]] = {
     "item/completed agentMessage": _note_message,
     "item/started userMessage": lambda turn, _body: turn.update(user=True),
+    "item/started fileChange": lambda turn, body: turn.update(patching=_item_id(body)),
+    "item/completed fileChange completed": lambda turn, _body: turn.update(patching=None),
+    "item/completed fileChange declined": lambda turn, _body: turn.update(patching=None),
+    "item/completed fileChange failed": lambda turn, _body: turn.update(
+        patching=None, failedPatch=True
+    ),
     "turn/diff/updated": lambda turn, body: turn.update(diff=body.get("diff")),
 }
 """Changes of the facts of a turn by the messages of a step; those of an unknown turn are lost."""
@@ -129,6 +143,11 @@ class Memory:
             self._threads[thread_id]["usage"] = none
         known = self._threads[thread_id]
         known.update((name, result[name]) for name in _SETTINGS if name in result)
+        known["ephemeral"] = result["thread"].get("ephemeral")
+
+    def note_blank(self, thread_id: str) -> None:
+        """Remember that a thread was started here and has no turn yet."""
+        self._threads[thread_id]["isBlank"] = True
 
     def note_fork(self, source: str, thread_id: str, model: str | None = None) -> None:
         """Remember that a thread has the settings of the one that it was forked from.
@@ -150,6 +169,9 @@ class Memory:
         new: dict[str, Any] = {"compacting": True}
         if method == "turn/start":
             new = {name: params[name] for name in _OVERRIDES if params.get(name)}
+            mode = params.get("collaborationMode")
+            if isinstance(mode, dict):
+                new["plans"] = cast("dict[str, Any]", mode).get("mode") == "plan"
             policy = params.get("sandboxPolicy")
             if isinstance(policy, dict):
                 members = cast("dict[str, Any]", policy)
@@ -223,7 +245,7 @@ class Memory:
         thread_id = body.get("threadId")
         if isinstance(thread_id, str):
             turn_id = body["turn"]["id"]
-            self._threads[thread_id]["turn"] = turn_id
+            self._threads[thread_id].update(turn=turn_id, isBlank=False)
             self._asked = None
             self._begin(turn_id)
 
@@ -250,6 +272,8 @@ class Memory:
             return
         turn["ended"] = True
         if turn.get("interrupted") or turn.get("cancelled") or not turn.get("user"):
+            return
+        if not turn.get("messages") and body["turn"].get("status") == "completed":
             return
         unread = {"type": "turn", "turnId": turn["id"]}
         state = {"firstUnread": unread, "revision": turn["id"]}
@@ -288,6 +312,8 @@ class Memory:
         if fact == "readState":
             initial = {"firstUnread": None, "revision": f"initial:{thread_id}"}
             return known.get("readState", initial)
+        if fact == "asksOnFailure":
+            return known.get("approvalPolicy") == "on-failure"
         if fact in ("runsUnasked", "asks"):
             return (known.get("approvalPolicy") == "never") == (fact == "runsUnasked")
         if fact == "hasUnlistedModel":

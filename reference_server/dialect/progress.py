@@ -12,6 +12,7 @@ MAX_TURNS: Final = 1000
 _ANSWERS: Final = frozenset({"agentMessage", "reasoning", "plan", "webSearch"})
 """Items of the model's answer; the model is asked again after the others."""
 _USER: Final = "userMessage"
+_COMPACTION: Final = "contextCompaction"
 _REVIEW: Final = frozenset({"enteredReviewMode", "exitedReviewMode"})
 """Items of a review, whose questions to the model no client sees."""
 _USAGE: Final = "thread/tokenUsage/updated"
@@ -35,7 +36,18 @@ def _begin_tool(turn: Facts, _body: Facts) -> None:
 
 
 def _end_tool(turn: Facts, _body: Facts) -> None:
-    turn["working"] = max(turn.get("working", 0) - 1, 0)
+    # The model is asked again even where the client does not read of the end.
+    turn.update(asked=True, working=max(turn.get("working", 0) - 1, 0))
+
+
+def _begin_compaction(turn: Facts, body: Facts) -> None:
+    _begin_tool(turn, body)
+    turn["compacting"] = True
+
+
+def _end_compaction(turn: Facts, body: Facts) -> None:
+    _end_tool(turn, body)
+    turn["compacting"] = False
 
 
 def _end_answer(turn: Facts, _body: Facts) -> None:
@@ -49,6 +61,7 @@ class Progress:
     has not ended; `over`: it has, whatever the client has read; `retrying`: it failed, and the
     next attempt has not begun. `working`: tools run. `steered`: a message of the user came during
     this answer; `stale`: the usage that the client reads now is that of such an answer.
+    `compacting`: the model is asked for a summary.
     """
 
     def __init__(self) -> None:
@@ -73,8 +86,10 @@ def early_change_of(step: str) -> Change | None:
     method, item = _parts(step)
     if method == _USAGE:
         return _end_answer
-    if item in _ANSWERS:
+    if item in _ANSWERS | _REVIEW:
         return None
+    if item == _COMPACTION:
+        return _begin_compaction if method == "item/started" else _end_compaction
     if method == "item/started":
         return _steer if item == _USER else _begin_tool
     if method == "item/completed" and item != _USER:

@@ -29,6 +29,12 @@ class _Addition(NamedTuple):
     conditions: Conditions
 
 
+class _Drop(NamedTuple):
+    row: DropRow
+    has_values: Callable[[Any], bool]
+    conditions: Conditions
+
+
 class _Hold(NamedTuple):
     row: HoldRow
     has_values: Callable[[Any], bool]
@@ -46,7 +52,7 @@ class _Plan(NamedTuple):
 
     early_notes: tuple[Note, ...]
     early_change: Change | None
-    drops: list[tuple[DropRow, Conditions]]
+    drops: list[_Drop]
     holds: list[_Hold]
     ended_holds: list[HoldRow]
     before: list[_Addition]
@@ -74,7 +80,9 @@ class Sequencer:
         self._complete = complete
         self._conditions: dict[Any, Conditions] = {}
         self._drops = [
-            (row, self._conditions_of(row.needs, row.unless)) for row in dialect.drops if row.method
+            _Drop(row, tester(row.where), self._conditions_of(row.needs, row.unless))
+            for row in dialect.drops
+            if row.method
         ]
         self._additions = [
             _Addition(
@@ -176,14 +184,14 @@ class Sequencer:
 
     def _is_dropped(self, written: Written, plan: _Plan, following: str) -> bool:
         """Return whether a row leaves out a message, given the next step of the same batch."""
-        for row, conditions in plan.drops:
+        for row, has_values, conditions in plan.drops:
             if row.before and not begins(following, row.before):
                 continue
             if row.empty and written.body.get(row.empty) != "":
                 continue
             if row.within_ms and not self._is_within(written.body.get("itemId"), row.within_ms):
                 continue
-            if conditions.hold_for(written.body):
+            if has_values(written.body) and conditions.hold_for(written.body):
                 if not row.stored:
                     self._memory.note_unstored(item_id_of(written.body))
                 return True
@@ -222,7 +230,9 @@ class Sequencer:
         thread = written.body.get("threadId")
         held, self._held = self._held, []
         for row, one in held:
-            if row not in plan.ended_holds or one.body.get("threadId") != thread:
+            # A message that is held itself ends only its like: the others wait for its time.
+            is_ended = row in plan.ended_holds and not (is_held and one.step != written.step)
+            if not is_ended or one.body.get("threadId") != thread:
                 self._held.append((row, one))
             elif begins_with_one(written.step, row.lost):
                 continue
@@ -265,8 +275,9 @@ class Sequencer:
                 if row.lost:
                     self._pending.append((row, written.body, addition))
                     continue
+                # Only items are news: what else is added repeats a fact.
                 note = self._memory.note_of(addition.step)
-                if note is not None:
+                if note is not None and row.method.startswith("item/"):
                     note(addition.body)
                 arranged.append(addition)
 
@@ -284,7 +295,7 @@ class Sequencer:
     def _make_plan(self, step: str) -> _Plan:
         early_notes, notes = tuple(self._early_notes_of(step)), tuple(self._notes_of(step))
         early_change, change = early_change_of(step), change_of(step)
-        drops = [one for one in self._drops if begins(step, one[0].method)]
+        drops = [one for one in self._drops if begins(step, one.row.method)]
         holds = [one for one in self._holds if begins(step, one.row.method)]
         before = [one for one in self._additions if begins(step, one.row.before)]
         after = [one for one in self._additions if begins(step, one.row.after)]

@@ -16,7 +16,7 @@ from reference_server.dialect.lines import decode_foreign, decode_own, encode_ow
 from reference_server.dialect.mappers import Mapper, Step
 from reference_server.dialect.mapping import Compiler
 from reference_server.dialect.memory import NOTED_AT_ONCE, Memory
-from reference_server.dialect.placeholders import filler
+from reference_server.dialect.placeholders import Conditions, filler
 from reference_server.dialect.sequence import Sequencer
 from reference_server.dialect.settings import Settings
 from reference_server.dialect.steps import Written, answer_of, notification_of, request_of
@@ -50,9 +50,10 @@ class DialectTransport:
         """Methods of the server's requests that are not answered, by id."""
         self._unwanted: set[str] = set()
         """Notifications that the client does not want; the edge learns from them."""
-        self._refusals: dict[str, dict[str, RefuseRow]] = {}
+        self._refusals: dict[str, list[tuple[RefuseRow, Conditions]]] = {}
         for row in dialect.refusals:
-            self._refusals.setdefault(row.method, {})[row.name] = row
+            conditions = Conditions.of_row(row.needs, (), self._facts)
+            self._refusals.setdefault(row.method, []).append((row, conditions))
         self._sequencer = Sequencer(dialect, self._facts, self.memory, self._complete)
 
     @property
@@ -182,9 +183,11 @@ class DialectTransport:
         rows = self._refusals.get(method)
         if rows is None or not isinstance(params, dict):
             return ""
-        for name, row in rows.items():
-            word = cast("Message", params).get(name)
-            if isinstance(word, str) and word in row.words:
+        for row, conditions in rows:
+            word = cast("Message", params).get(row.name)
+            if not isinstance(word, str) or (row.words and word.strip() not in row.words):
+                continue
+            if conditions.hold_for(cast("Message", params)):
                 return row.message.replace("{word}", word)
         return ""
 
@@ -297,6 +300,8 @@ class DialectTransport:
             self.memory.note_fork(to_uuid(str(source)), thread_id, model)
         else:
             self.memory.note_settings(thread_id, result)
+            if method == "thread/start":
+                self.memory.note_blank(thread_id)
 
     def _answer_by_row(
         self, request_id: Any, row: MethodRow, request: Message, result: Any = None

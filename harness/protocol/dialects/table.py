@@ -74,8 +74,8 @@ class DropRow(NamedTuple):
 
     With `only_null` the member is left out only where it is null. A step is left out only if that
     member of its params is an `empty` text, if the next one is `before`, if its item started
-    `within_ms` before, and if all of `needs` and none of `unless` have a value. Unless it is
-    `stored`, its item is missing in later turns too.
+    `within_ms` before, if `where` holds, and if all of `needs` and none of `unless` have a value.
+    Unless it is `stored`, its item is missing in later turns too.
     """
 
     type: str = ""
@@ -88,6 +88,7 @@ class DropRow(NamedTuple):
     needs: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     stored: bool = True
+    where: Mapping[str, Any] = {}
 
 
 class MethodRow(NamedTuple):
@@ -170,12 +171,16 @@ class HoldRow(NamedTuple):
 
 
 class RefuseRow(NamedTuple):
-    """Words of a request's member that the text has and the release refuses with -32600."""
+    """Words of a request's member that the text has and the release refuses with -32600.
+
+    Without `words` it refuses any; all of `needs` must have a value, filled from the params.
+    """
 
     method: str
     name: str
     words: tuple[str, ...]
     message: str
+    needs: tuple[str, ...] = ()
 
 
 class FinalFailuresRow(NamedTuple):
@@ -327,6 +332,7 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 tuple(row.get("needs", ())),
                 tuple(row.get("unless", ())),
                 row.get("stored", True),
+                row.get("where", {}),
             )
             for row in _rows(table, "drop", version)
         ),
@@ -368,7 +374,13 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
             for row in _rows(table, "hold", version)
         ),
         refusals=tuple(
-            RefuseRow(row["method"], row["name"], tuple(row["words"]), row["message"])
+            RefuseRow(
+                row["method"],
+                row["name"],
+                tuple(row.get("words", ())),
+                row["message"],
+                tuple(row.get("needs", ())),
+            )
             for row in _rows(table, "refuse", version)
         ),
         error_codes={row["text"]: row["wire"] for row in _rows(table, "error_code", version)},

@@ -94,8 +94,12 @@ async def test_a_held_step_ends_other_held_steps_when_it_is_written() -> None:
         HoldRow("item/started userMessage", ("turn/completed",), after=True),
     )
     wire = Wire(notifications=(), holds=rows, drops=())
-    assert len(await wire.written(STARTED, USAGE, USER[0])) == 2
-    assert steps(await wire.written(COMPLETED)) == ["turn/completed", "item/started userMessage"]
+    assert steps(await wire.written(STARTED, USAGE, USER[0])) == ["turn/started"]
+    assert steps(await wire.written(COMPLETED)) == [
+        "turn/completed",
+        "thread/tokenUsage/updated",
+        "item/started userMessage",
+    ]
 
 
 async def test_a_dropped_step_takes_the_held_ones_with_it_that_it_loses() -> None:

@@ -92,6 +92,7 @@ async def test_fork_has_the_settings_of_its_source() -> None:
     started = {**settings, "cwd": "/w", "modelProvider": "p", "thread": dict(thread)}
     await wire.received({"id": 1, "method": "thread/start", "params": {}})
     await wire.written({"id": 1, "result": started})
+    await wire.written(STARTED)
     await wire.received({"id": 2, "method": "thread/fork", "params": {"threadId": THREAD}})
     written = await wire.written({"id": 2, "result": {"thread": {**thread, "id": "thr_2"}}})
     result = next(message["result"] for message in written if "result" in message)
