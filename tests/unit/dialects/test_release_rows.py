@@ -258,3 +258,34 @@ async def test_the_progress_of_a_tool_of_an_mcp_server_is_not_told(release: str)
     params = {"turnId": "turn_1", "itemId": "item_2", "message": "half"}
     written = await wire.written(STARTED, note("item/mcpToolCall/progress", **params))
     assert steps(written) == ["turn/started"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("message", "info", "is_told"),
+    [
+        ("The model reported a failure (x)", "Other", True),
+        ("The model's response stream was disconnected", "ResponseStreamDisconnected", True),
+        ("The model answered with HTTP status 429", "UsageLimitExceeded", True),
+        ("The model answered with HTTP status 404", "Other", False),
+    ],
+)
+async def test_limits_are_told_before_the_last_failure_of_an_answer(
+    release: str, message: str, info: str, is_told: bool
+) -> None:
+    wire = wire_of(release)
+    await start(wire)
+    await wire.written(STARTED, ACTIVE)
+    await wire.written(*USER)
+    error = {"message": message, "agentErrorInfo": info, "additionalDetails": "d"}
+    failed = note("error", turnId="turn_1", error=error, willRetry=False)
+    told = [one["method"] for one in await wire.written(failed)]
+    assert told == ["account/rateLimits/updated"] * is_told + ["error"]
+
+
+async def test_a_steered_answer_tells_the_tokens_so_far_in_the_newer_release() -> None:
+    wire = wire_of(NEWER)
+    await start(wire)
+    await wire.written(STARTED, USAGE, IDLE, COMPLETED, STARTED, *USER, ANSWER)
+    told = [one["method"] for one in await wire.written(USER[0])]
+    assert told == ["thread/tokenUsage/updated", "account/rateLimits/updated", "item/started"]
