@@ -65,6 +65,11 @@ def _refuse_constant(word: str) -> NoReturn:
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 LONG_LINE = 1 << 18
 """Characters of a line; the garbage collector is off while a longer one is parsed."""
+ASIDE = "aside:"
+"""Prefix of the method of a notification for a connection that is not subscribed to its thread.
+
+Only dialects have such notifications; their edge removes the prefix.
+"""
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -181,6 +186,11 @@ def encode_message(message: Mapping[str, Any]) -> bytes:
 def encode_notification(method: str, params: WireModel) -> bytes:
     """Encode `{method, params}`."""
     return b'{"method":"%b","params":%b}' % (method.encode(), params.encode())
+
+
+def encode_aside(method: str, params: WireModel) -> bytes:
+    """Encode a notification for a connection that is not subscribed; a dialect's edge reads it."""
+    return encode_notification(ASIDE + method, params)
 
 
 def encode_request(request_id: int, method: str, params: WireModel) -> bytes:

@@ -5,7 +5,7 @@ out in `handlers`.
 """
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -46,6 +46,7 @@ class Server:
         answers: ScriptedAnswers = NO_ANSWERS,
         find_extra: FindExtraMethod = no_extra_method,
         read_failure: "ReadFailure | None" = None,
+        told_to_all: Collection[str] = (),
         clock: "Clock" = time.time,
     ) -> None:
         self._router = Router(
@@ -62,6 +63,7 @@ class Server:
         self._config = config
         self._model_transport = model_transport
         self._read_failure = read_failure
+        self._told_to_all = told_to_all
         self._clock = clock
 
     @cached_property
@@ -78,6 +80,7 @@ class Server:
             self._read_failure,
             self._clock,
             self._outboxes,
+            self._told_to_all,
         )
 
     def _outboxes(self) -> list[Outbox]:
@@ -157,6 +160,7 @@ async def running_server(
     answers: ScriptedAnswers = NO_ANSWERS,
     find_extra: FindExtraMethod = no_extra_method,
     read_failure: "ReadFailure | None" = None,
+    told_to_all: Collection[str] = (),
     clock: "Clock" = time.time,
 ) -> AsyncGenerator[Server]:
     """Run a server for the length of the block.
@@ -173,6 +177,7 @@ async def running_server(
             answers=answers,
             find_extra=find_extra,
             read_failure=read_failure,
+            told_to_all=told_to_all,
             clock=clock,
         )
         try:

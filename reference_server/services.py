@@ -5,7 +5,7 @@ module with the first request that needs it (`Server.services`).
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -56,15 +56,16 @@ class Services:
         read_failure: "ReadFailure | None",
         clock: Clock,
         outboxes: Callable[[], list[Outbox]],
+        told_to_all: Collection[str] = (),
     ) -> None:
         self._config = config
-        self.everyone = Everyone(outboxes)
+        self.everyone = Everyone(outboxes, told_to_all)
         rollouts = RolloutStore(home)
         ids = IdAllocator(home.counters, rollouts.highest_ids)
         self.model = ModelClient(tasks, model_transport, read_failure)
         self.syncer = Syncer()
         self.presence = Presence(home)
-        self.threads = Threads(home, config, ids, rollouts, self.presence, clock)
+        self.threads = Threads(home, config, ids, rollouts, self.presence, clock, self.everyone)
         self.forks = Forks(self.threads, ids, rollouts, clock)
         self.lists = self.threads.watcher = ThreadLists(tasks, home, clock)
         self.server_requests = ServerRequests()

@@ -15,6 +15,7 @@ from reference_server.cli.edge import (
     edge_of_process,
     extra_methods_of_process,
     failures_of_process,
+    told_to_all_by_process,
 )
 from reference_server.cli.process import (
     FirstSignal,
@@ -303,6 +304,7 @@ def _run_server(options: Options, environment: dict[str, str]) -> None:
         answers=answers,
         find_extra=extra_methods_of_process(environment),
         read_failure=failures_of_process(environment),
+        told_to_all=told_to_all_by_process(environment),
     )
     anyio.run(_serve, server, listening, edge)
 

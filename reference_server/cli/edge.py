@@ -1,6 +1,6 @@
 """The edge of a process: how the clients of its transports speak, and which methods they have."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,3 +37,12 @@ def failures_of_process(environment: Mapping[str, str]) -> "ReadFailure | None":
     from reference_server.dialect.choice import failures_of
 
     return failures_of(environment)
+
+
+def told_to_all_by_process(environment: Mapping[str, str]) -> Collection[str]:
+    """Return the notifications of a thread that the dialect in the environment sends everyone."""
+    if not environment.get("AGENT_DIALECT"):
+        return ()
+    from reference_server.dialect.choice import told_to_all_of
+
+    return told_to_all_of(environment)

@@ -4,7 +4,7 @@ A program named `codex` (a link to `agent`) serves the newest studied release. T
 of variables and of the folder of settings are taken over before any command reads them.
 """
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ __all__ = [
     "failures_of",
     "name_in",
     "take_over",
+    "told_to_all_of",
     "without_option",
 ]
 
@@ -104,6 +105,12 @@ def failures_of(environment: Mapping[str, str]) -> "ReadFailure | None":
         return replace(failure, phase="stream", retryable=not is_final)
 
     return read
+
+
+def told_to_all_of(environment: Mapping[str, str]) -> Collection[str]:
+    """Return the notifications of a thread that the noted dialect sends every connection."""
+    dialect = dialect_of(environment)
+    return () if dialect is None else dialect.told_to_all
 
 
 def without_option(words: Sequence[str]) -> tuple[str, list[str]]:

@@ -10,6 +10,7 @@ from reference_server.dialect.memory import Memory, Note
 from reference_server.dialect.placeholders import Conditions, Fill, filler
 from reference_server.dialect.progress import Change, Facts, Progress, change_of, early_change_of
 from reference_server.dialect.steps import (
+    ACTIVE,
     STATUS,
     Message,
     Written,
@@ -18,7 +19,9 @@ from reference_server.dialect.steps import (
     item_id_of,
     notification_of,
     object_of,
+    thread_id_of,
 )
+from reference_server.envelope import ASIDE
 
 
 class _Addition(NamedTuple):
@@ -107,6 +110,8 @@ class Sequencer:
         self._plans: dict[str, _Plan] = {}
         self._running: set[Any] = set()
         """Threads that were active in the last status that this client read."""
+        self._answered: set[Any] = set()
+        """Threads that this client has begun and of which it has not read `thread/started`."""
         self._started: dict[Any, float] = {}
         """Times at which running items started, by id."""
 
@@ -123,6 +128,11 @@ class Sequencer:
         # A message can be put before its neighbour, of whose additions it is the first.
         neighbour = max(len(arranged) - 1, 0)
         for place, written in enumerate(messages):
+            if written.is_aside:
+                # Nothing is added to it or ordered by it, between messages that may be exchanged.
+                if not self._is_aside_dropped(written):
+                    arranged.append(written)
+                continue
             if self._pending:
                 self._add_pending(written, arranged)
             plan = self._plans.get(written.step) or self._make_plan(written.step)
@@ -139,7 +149,7 @@ class Sequencer:
             if plan.drops or plan.holds:
                 self._facts["progress"] = turn or {}
             if plan.drops:
-                following = messages[place + 1].step if place + 1 < len(messages) else ""
+                following = _next_step(messages, place)
                 if self._is_dropped(written, plan, following):
                     self._lose_held(written)
                     continue
@@ -169,6 +179,7 @@ class Sequencer:
         body = written.body
         if plan.before or plan.after:
             self._facts["running"] = body.get("threadId") in self._running
+            self._facts["answered"] = thread_id_of(body) in self._answered
             self._facts["progress"] = turn or {}
             self._add(plan.before, written, arranged)
         for note in plan.notes:
@@ -196,6 +207,22 @@ class Sequencer:
                     self._memory.note_unstored(item_id_of(written.body))
                 return True
         return False
+
+    def _is_aside_dropped(self, written: Written) -> bool:
+        """Return whether a row leaves out a notification that is not of a subscription."""
+        step, thread = written.step.removeprefix(ASIDE), written.body.get("threadId")
+        plan = self._plans.get(step) or self._make_plan(step)
+        if step.startswith(STATUS):
+            was_running = thread in self._running
+            if begins(step, ACTIVE):
+                self._running.add(thread)
+            else:
+                self._running.discard(thread)
+            if not was_running:
+                # The facts may be those of the turn before, until a subscriber reads of this one.
+                return False
+        self._facts["progress"] = {}
+        return self._is_dropped(written, plan, "")
 
     def _lose_held(self, dropped: Written) -> None:
         """Forget the held messages that are lost with a dropped one."""
@@ -331,10 +358,14 @@ class Sequencer:
         note = self._memory.note_of(step)
         if note is not None:
             yield note
-        if step.startswith(f"{STATUS} active"):
+        if step.startswith(ACTIVE):
             yield lambda body: self._running.add(body.get("threadId"))
         elif step.startswith(STATUS):
             yield lambda body: self._running.discard(body.get("threadId"))
+        elif step in ("thread/start result", "thread/fork result"):
+            yield lambda body: self._answered.add(thread_id_of(body))
+        elif step == "thread/started":
+            yield lambda body: self._answered.discard(thread_id_of(body))
         elif step == "thread/resume result":
             yield self._note_resumed
         elif step.startswith("item/completed"):
@@ -358,6 +389,11 @@ def _move(arranged: list[Written], neighbour: int, end: int, plan: _Plan) -> boo
             arranged[place:] = arranged[end:] + arranged[place:end]
             return True
     return False
+
+
+def _next_step(messages: Sequence[Written], place: int) -> str:
+    """Return the step of the next message of a subscription or answer, "" if there is none."""
+    return next((one.step for one in messages[place + 1 :] if not one.is_aside), "")
 
 
 def _is_active(result: dict[str, Any]) -> bool:

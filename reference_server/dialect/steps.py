@@ -7,8 +7,11 @@ failed`). A row names steps by their first words.
 
 from typing import Any, cast
 
+from reference_server.envelope import ASIDE
+
 Message = dict[str, Any]
 STATUS = "thread/status/changed"
+ACTIVE = f"{STATUS} active"
 _TURN_COMPLETED = "turn/completed"
 _ITEM_COMPLETED = "item/completed"
 _ITEM = "item/"
@@ -18,13 +21,15 @@ class Written:
     """A message of the server with its step, and the params of the request that it answers.
 
     `body` is the params of a notification or request; of an answer the result, with the ids asked.
+    With `is_aside` the client is not subscribed to the thread.
     """
 
-    __slots__ = ("body", "message", "params", "step")
+    __slots__ = ("body", "is_aside", "message", "params", "step")
 
     def __init__(
         self, message: Message, step: str, body: dict[str, Any], params: Any = None
     ) -> None:
+        self.is_aside = False
         self.message = message
         self.step = step
         self.body = body
@@ -36,6 +41,16 @@ def notification_of(message: Message, method: str) -> Written:
     params: dict[str, Any] | None = message.get("params")
     body = params if isinstance(params, dict) else {}
     return Written(message, _step_of(method, body), body)
+
+
+def aside_of(notification: Written) -> Written:
+    """Return a notification of a thread to which the client is not subscribed.
+
+    Its step has no words of rows, so that no other message is ordered by it.
+    """
+    aside = Written(notification.message, ASIDE + notification.step, notification.body)
+    aside.is_aside = True
+    return aside
 
 
 def request_of(message: Message, method: str) -> Written:
@@ -65,6 +80,11 @@ def begins_with_one(step: str, names: tuple[str, ...]) -> bool:
 def item_id_of(body: Message) -> Any:
     """Return the id of the item of a body, None if it has none."""
     return object_of(body.get("item")).get("id")
+
+
+def thread_id_of(body: Message) -> Any:
+    """Return the id of the thread that a body has, None if it has none."""
+    return object_of(body.get("thread")).get("id")
 
 
 def object_of(value: Any) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from reference_server.dialect.memory import NOTED_AT_ONCE, Memory
 from reference_server.dialect.placeholders import Conditions, filler
 from reference_server.dialect.sequence import Sequencer
 from reference_server.dialect.settings import Settings
-from reference_server.dialect.steps import Written, answer_of, notification_of, request_of
+from reference_server.dialect.steps import Written, answer_of, aside_of, notification_of, request_of
+from reference_server.envelope import ASIDE
 from reference_server.refusal import HIDDEN_METHOD, UNKNOWN_METHOD
 from reference_server.transport.base import Incoming, Transport
 
@@ -198,6 +199,9 @@ class DialectTransport:
             written += self._answer(message)
             return
         is_request = "id" in message
+        is_aside = method.startswith(ASIDE)
+        if is_aside:
+            method = message["method"] = method.removeprefix(ASIDE)
         if is_request:
             self._server_requests[message["id"]] = method
             self.memory.note_question(message["id"], method, message["params"])
@@ -211,6 +215,9 @@ class DialectTransport:
         for step in steps:
             step(message)
         notification = notification_of(message, method)
+        if is_aside:
+            written.append(aside_of(notification))
+            return
         if method in NOTED_AT_ONCE:
             self.memory.note_at_once(notification.step, notification.body)
         written.append(notification)

@@ -29,6 +29,7 @@ from reference_server.rollout.records import first_record
 from reference_server.rollout.store import RolloutStore
 from reference_server.rollout.writer import FileRecorder, MemoryRecorder, Recorder
 from reference_server.session.reading import LiveReading, read_own, read_stored
+from reference_server.session.subscribers import Everyone
 from reference_server.session.thread import Clock, LoadedThread, stored_snapshot
 from reference_server.session.watcher import NoWatcher, ThreadWatcher
 from reference_server.settings import ThreadSettings, settings_of_new_thread
@@ -65,7 +66,9 @@ class Threads:
         rollouts: RolloutStore,
         presence: Presence,
         clock: Clock,
+        everyone: Everyone | None = None,
     ) -> None:
+        self._everyone = everyone
         self._home = home
         self._presence = presence
         self._config = config
@@ -132,7 +135,13 @@ class Threads:
         self, thread_id: str, settings: ThreadSettings, recorder: Recorder
     ) -> LoadedThread:
         return LoadedThread(
-            thread_id, settings, recorder, self._clock, self._presence, self.watcher
+            thread_id,
+            settings,
+            recorder,
+            self._clock,
+            self._presence,
+            self.watcher,
+            self._everyone,
         )
 
     def claim(self, thread_id: str) -> None:

@@ -7,7 +7,7 @@ closed, named, and the like), since a client shows that list whoever has changed
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import anyio
 import anyio.lowlevel
@@ -15,7 +15,7 @@ import anyio.lowlevel
 from harness.protocol.wire.base import WireModel
 from harness.protocol.wire.methods import BY_PARAMS
 from reference_server.deltas import DeltaLine
-from reference_server.envelope import encode_notification
+from reference_server.envelope import encode_aside, encode_notification
 from reference_server.outbox import Outbox
 
 WORK_AT_A_TIME = 0.002
@@ -24,9 +24,10 @@ written, together with the ones after it."""
 
 
 class Subscribers:
-    """The subscribers of one thread."""
+    """The subscribers of one thread; `everyone` gets notifications of some methods too."""
 
-    def __init__(self) -> None:
+    def __init__(self, everyone: "Everyone | None" = None) -> None:
+        self._everyone = everyone
         self._outboxes: list[Outbox] = []
         self._changed = anyio.Event()
         self._paused = 0.0
@@ -63,7 +64,10 @@ class Subscribers:
 
     def notify(self, params: WireModel) -> None:
         """Send the subscribers a notification, whose method follows from the params' class."""
-        self.send(encode_notification(BY_PARAMS[type(params)], params))
+        method = BY_PARAMS[type(params)]
+        self.send(encode_notification(method, params))
+        if self._everyone is not None and method in self._everyone.methods:
+            self._everyone.notify_others(encode_aside(method, params), self._outboxes)
 
     def send(self, message: bytes) -> None:
         """Send the subscribers one encoded message."""
@@ -109,13 +113,27 @@ class Subscribers:
 
 
 class Everyone:
-    """Every connection that has sent a valid request; `outboxes` returns their outboxes."""
+    """Every connection that has sent a valid request; `outboxes` returns their outboxes.
 
-    def __init__(self, outboxes: Callable[[], Iterable[Outbox]]) -> None:
+    `methods` are notifications about a thread that a dialect sends everyone, not only subscribers.
+    """
+
+    def __init__(
+        self,
+        outboxes: Callable[[], Iterable[Outbox]],
+        methods: Collection[str] = (),
+    ) -> None:
         self._outboxes = outboxes
+        self.methods = methods
 
     def notify(self, params: WireModel) -> None:
         """Send everyone a notification, whose method follows from the params' class."""
         message = encode_notification(BY_PARAMS[type(params)], params)
         for outbox in self._outboxes():
             outbox.put(message)
+
+    def notify_others(self, message: bytes, subscribers: Collection[Outbox]) -> None:
+        """Send one encoded message to everyone but these subscribers."""
+        for outbox in self._outboxes():
+            if outbox not in subscribers:
+                outbox.put(message)

@@ -42,7 +42,7 @@ from reference_server.rollout.records import (
 )
 from reference_server.rollout.writer import Recorder
 from reference_server.session.consents import Consents
-from reference_server.session.subscribers import Subscribers
+from reference_server.session.subscribers import Everyone, Subscribers
 from reference_server.session.transitions import ThreadEvent, ThreadState, next_thread_state
 from reference_server.session.watcher import NoWatcher, ThreadWatcher
 from reference_server.settings import ThreadSettings
@@ -114,11 +114,12 @@ class LoadedThread:
         clock: Clock = time.time,
         presence: Presence | None = None,
         watcher: ThreadWatcher | None = None,
+        everyone: Everyone | None = None,
     ) -> None:
         self.id = thread_id
         self.settings = settings
         self.recorder = recorder
-        self.subscribers = Subscribers()
+        self.subscribers = Subscribers(everyone)
         self.history: list[dict[str, Any]] = []
         self.rejected_item: dict[str, Any] | None = None
         self.context_tokens = 0

@@ -14,6 +14,7 @@ import websockets
 from model_side import ModelSide, Refused, Reply
 from session_peer import Peer, config
 
+from reference_server.cli.edge import edge_of_process, told_to_all_by_process
 from reference_server.config.home import Home
 from reference_server.reception import Reception
 from reference_server.server import Server, running_server
@@ -141,8 +142,10 @@ async def listening(
     *,
     admission: Admission | None = None,
     settings: Any = None,
+    dialect: str = "",
 ) -> AsyncGenerator[Listening]:
     """Run a listening server in this process while the block runs."""
+    environment = {"AGENT_DIALECT": dialect}
     side = ModelSide(list(replies))
     if kind == "ws":
         address = TcpAddress("127.0.0.1", 0)
@@ -151,9 +154,13 @@ async def listening(
     listener = open_listener(address)
     try:
         async with running_server(
-            Home(home), settings or config(), model_transport=side.transport
+            Home(home),
+            settings or config(),
+            model_transport=side.transport,
+            told_to_all=told_to_all_by_process(environment),
         ) as server:
-            reception = Reception(server, listener, admission or Admission())
+            edge = edge_of_process(environment, home)
+            reception = Reception(server, listener, admission or Admission(), edge)
             found = Listening(server, side, listener, reception)
 
             async def run() -> None:

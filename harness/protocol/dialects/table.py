@@ -200,8 +200,9 @@ class Dialect(NamedTuple):
     them: `Type.member`, or `*.member` for each type. `error_codes` are the codes by those of the
     text. `client_words` are pairs of a rule about clients and a text in its findings: words that
     are right in this release. `unknown_settings` are paths of settings that the text has and the
-    release ignores, `*` for any name. `environment` are names of variables by the text's names,
-    `folder` is the folder of settings in a home or project, `version_line` the output of
+    release ignores, `*` for any name. `told_to_all` are notifications of a thread that every
+    connection gets, not only its subscribers. `environment` are names of variables by the text's
+    names, `folder` is the folder of settings in a home or project, `version_line` the output of
     `--version`.
     """
 
@@ -227,6 +228,7 @@ class Dialect(NamedTuple):
     client_words: tuple[tuple[str, str], ...]
     unknown_settings: tuple[str, ...] = ()
     final_failures: FinalFailuresRow | None = None
+    told_to_all: frozenset[str] = frozenset()
 
 
 def load_table() -> dict[str, Any]:
@@ -395,6 +397,7 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
             ),
             None,
         ),
+        told_to_all=frozenset(row["method"] for row in _rows(table, "told_to_all", version)),
     )
 
 

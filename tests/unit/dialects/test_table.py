@@ -17,7 +17,7 @@ from reference_server.dialect.mappers import FORMS
 
 KINDS = (
     *("member", "rename", "word", "shape", "drop", "method", "order", "error_code", "client_word"),
-    *("notification", "hold", "refuse", "final_failure"),
+    *("notification", "hold", "refuse", "final_failure", "told_to_all"),
 )
 
 
@@ -67,6 +67,8 @@ def test_each_row_names_types_members_and_methods_of_the_wire() -> None:
             assert row["name"] in aliases, row
         if kind == "shape":
             assert row["form"] in FORMS
+        if kind == "told_to_all":
+            assert row["method"] in methods.BY_METHOD
         if row.get("via"):
             assert row["via"] in methods.BY_METHOD
 
