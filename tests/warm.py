@@ -43,7 +43,6 @@ from tests import forks, hypothesis_tables, worker_forks
 sys.path.pop()
 
 OTHERS = (
-    "_hypothesis_pytestplugin",
     "_pytest._argcomplete",
     "anyio._backends._asyncio",
     "anyio._core._subprocesses",
@@ -159,7 +158,9 @@ def serve(asked: socket.socket) -> Work:
 def main() -> None:
     """Import, wait, be what is asked."""
     gc.disable()
-    of_developers = [name for name in OF_DEVELOPERS if importlib.util.find_spec(name)]
+    of_developers = [
+        name for name in OF_DEVELOPERS if importlib.util.find_spec(name.partition(".")[0])
+    ]
     for name in (*OTHERS, *of_developers, *of_the_harness()):
         importlib.import_module(name)
     # What a process reads once of its own files.

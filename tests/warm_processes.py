@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from select import select
@@ -33,10 +34,20 @@ class WarmProcesses:
         self._started: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
     def hand_over(self, connection: socket.socket, python: str, env: Mapping[str, str]) -> None:
-        """Give a connection to the process of this Python, which is started first if necessary."""
+        """Give a connection to the process of this Python, which is started first if necessary.
+
+        Raises OSError if the process has ended; the next connection starts another one.
+        """
         if python not in self._started:
             self._started[python] = _start(python, env)
-        socket.send_fds(self._started[python][1], [b"+"], [connection.fileno()])
+        process, line = self._started[python]
+        try:
+            socket.send_fds(line, [b"+"], [connection.fileno()])
+        except OSError:
+            del self._started[python]
+            line.close()
+            process.wait()
+            raise
 
     def close(self) -> None:
         """Wait for the processes, which end when all connections to them are closed."""
@@ -50,10 +61,14 @@ def connect(python: str, env: Mapping[str, str]) -> socket.socket:
     """Return a connection to a process of tests/warm.py; it forks a server for each connection."""
     if _address:
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(_address)
-        forks.send(connection, {"python": python, "env": dict(env)}, [])
-        # The keeper must not read what is sent to the process.
-        connection.recv(1)
+        with ExitStack() as failing:
+            failing.callback(connection.close)
+            connection.connect(_address)
+            forks.send(connection, {"python": python, "env": dict(env)}, [])
+            # The keeper must not read what is sent to the process.
+            if not connection.recv(1):
+                raise RuntimeError(f"tests/warm.py of {python} has ended: see the run's output")
+            failing.pop_all()
         return connection
     connection, theirs = socket.socketpair()
     with theirs:
@@ -87,9 +102,11 @@ def _keep(listener: socket.socket, life: int, folder: str) -> NoReturn:
             connection, _ = listener.accept()
             with connection:
                 received = forks.receive(connection)
-                if received is not None:
-                    connection.sendall(b"+")
-                    processes.hand_over(connection, received[0]["python"], received[0]["env"])
+                # An error is told to the worker alone, by the end of its connection.
+                with suppress(OSError):
+                    if received is not None:
+                        processes.hand_over(connection, received[0]["python"], received[0]["env"])
+                        connection.sendall(b"+")
         processes.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
