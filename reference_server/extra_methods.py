@@ -4,14 +4,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.rpc import ErrorCode
 from reference_server.handlers.registry import AnyHandler
 
 
 class ExtraMethod(NamedTuple):
-    """The model of a method's params, and its handler."""
+    """The model of a method's params, its handler, and the code of params that do not fit."""
 
     params: type[WireModel]
     handler: AnyHandler
+    malformed: ErrorCode = ErrorCode.INVALID_PARAMS
 
 
 FindExtraMethod = Callable[[str], ExtraMethod | None]

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
@@ -22,7 +22,6 @@ from reference_server.limits import LimitExceeded, check_lists
 from reference_server.refusal import (
     Refusal,
     describe_disk_error,
-    invalid_params,
     invalid_request,
     unknown_method,
 )
@@ -39,6 +38,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _WORDS_LIMIT = 400
 """Characters of the validator's message, which lists all allowed values and the wrong one."""
+
+
+class _Method(NamedTuple):
+    """The order in which a method is carried out, the model of its params, and its handler.
+
+    `malformed` is the error code of params that do not fit the model.
+    """
+
+    scope: Scope
+    params: type[WireModel]
+    handler: AnyHandler
+    malformed: ErrorCode = ErrorCode.INVALID_PARAMS
 
 
 class Router:
@@ -71,8 +82,8 @@ class Router:
                 return
         call = Call(connection, request, self._services)
         try:
-            scope, model, handler = self._find(connection, request.method)
-            params = check_params(model, request.params)
+            scope, model, handler, malformed = self._find(connection, request.method)
+            params = check_params(model, request.params, malformed)
         except Refusal as refusal:
             call.refuse(refusal.code, refusal.message)
             return
@@ -102,21 +113,19 @@ class Router:
         is_early = self._requires_initialize and not connection.initialized
         return method == "initialize" or not is_early
 
-    def _find(
-        self, connection: Connection, method: str
-    ) -> tuple[Scope, type[WireModel], AnyHandler]:
-        """Return in which order a method is carried out, the model of its params, its handler."""
+    def _find(self, connection: Connection, method: str) -> _Method:
+        """Return how a method is carried out. Raises Refusal if it is unknown or too early."""
         spec = BY_METHOD.get(method)
-        found: tuple[Scope, type[WireModel], AnyHandler] | None = None
+        found: _Method | None = None
         if spec is None:
             extra = self._find_extra(method)
             if extra is not None:
-                found = Scope.NONE, extra.params, extra.handler
+                found = _Method(Scope.NONE, extra.params, extra.handler, extra.malformed)
         elif spec.direction is Direction.CLIENT_REQUEST:
             # Not for an unknown method: looking for its handler would import all of them.
             handler = handler_of(method)
             if handler is not None:
-                found = spec.scope, spec.params, handler
+                found = _Method(spec.scope, spec.params, handler)
         if found is None:
             raise unknown_method(brief_value(method))
         if not self._is_admitted(connection, method):
@@ -148,20 +157,26 @@ async def _carry_out(call: Call, handler: AnyHandler, params: WireModel) -> None
             call.refuse(ErrorCode.INTERNAL_ERROR, f"internal error: {type(error).__name__}")
 
 
-def check_params(model: type[WireModel], params: Json) -> WireModel:
-    """Return the params as a method's model; null counts as {}. Raises Refusal if wrong."""
+def check_params(
+    model: type[WireModel], params: Json, malformed: ErrorCode = ErrorCode.INVALID_PARAMS
+) -> WireModel:
+    """Return the params as a method's model; null counts as {}.
+
+    Raises Refusal with the code `malformed` if they do not fit it.
+    """
     fields: Json = {} if params is None else params
     if not isinstance(fields, dict):
-        raise invalid_params("params: must be an object")
+        raise Refusal(malformed, "params: must be an object")
     try:
         check_lists(fields)
         return model.parse(fields)
     except LimitExceeded as error:
-        raise invalid_params(str(error)) from None
+        raise Refusal(malformed, str(error)) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = field_path(first["loc"], cast("dict[str, Any]", fields))
-        raise invalid_params(f"{brief(field)}: {brief(first['msg'], _WORDS_LIMIT)}") from error
+        message = f"{brief(field)}: {brief(first['msg'], _WORDS_LIMIT)}"
+        raise Refusal(malformed, message) from error
 
 
 def field_path(location: tuple[int | str, ...], value: Json) -> str:

@@ -174,13 +174,13 @@ class ClientCommands:
         """Return what is to be written to a process. Raises Refusal."""
         if params.delta_base64 is None and not params.close_stdin:
             raise invalid_params("command/exec/write requires deltaBase64 or closeStdin")
-        run, process = self._active(connection, params.process_id)
-        if not run.takes_input:
-            raise invalid_request("stdin streaming is not enabled for this command/exec")
         try:
             data = base64.b64decode(params.delta_base64 or "", validate=True)
         except (binascii.Error, ValueError) as error:
             raise invalid_params(f"invalid deltaBase64: {error}") from None
+        run, process = self._active(connection, params.process_id)
+        if not run.takes_input:
+            raise invalid_request("stdin streaming is not enabled for this command/exec")
         if not process.takes_input:
             raise invalid_request("stdin is already closed")
         return Write(process, data, is_last=params.close_stdin)

@@ -3,17 +3,21 @@
 Source: the schemas of release 0.169 (`app-server generate-json-schema`).
 """
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from harness.protocol.wire.base import WireModel
 from harness.protocol.wire.settings import SandboxPolicy
+
+Length = Annotated[int, Field(ge=0, lt=1 << 16)]
 
 
 class TerminalSize(WireModel):
     """Size of a terminal in characters."""
 
-    rows: int
-    cols: int
+    rows: Length
+    cols: Length
 
 
 class ExecParams(WireModel):

@@ -1,6 +1,8 @@
 """The methods of a release that the server carries out itself: a client's own commands."""
 
-from harness.protocol.wire.rpc import Empty
+from typing import Final
+
+from harness.protocol.wire.rpc import Empty, ErrorCode
 from reference_server.call import Call
 from reference_server.client_commands.params import (
     ExecParams,
@@ -32,9 +34,11 @@ async def _terminate(call: Call, params: TerminateParams) -> None:
     call.answer(Empty())
 
 
+MALFORMED: Final = ErrorCode.INVALID_REQUEST
+"""The release refuses params that it cannot read with this code, and wrong values with another."""
 METHODS = {
-    "command/exec": ExtraMethod(ExecParams, _execute),
-    "command/exec/write": ExtraMethod(WriteParams, _write),
-    "command/exec/resize": ExtraMethod(ResizeParams, _resize),
-    "command/exec/terminate": ExtraMethod(TerminateParams, _terminate),
+    "command/exec": ExtraMethod(ExecParams, _execute, MALFORMED),
+    "command/exec/write": ExtraMethod(WriteParams, _write, MALFORMED),
+    "command/exec/resize": ExtraMethod(ResizeParams, _resize, MALFORMED),
+    "command/exec/terminate": ExtraMethod(TerminateParams, _terminate, MALFORMED),
 }

@@ -157,6 +157,29 @@ def test_params_that_no_command_can_have_are_refused(
     assert talk.result("echo", "on")["stdout"] == "on\n"
 
 
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("command/exec", {}, -32600),
+        ("command/exec", {"command": "ls"}, -32600),
+        ("command/exec", {"command": ["ls"], "tty": 1}, -32600),
+        ("command/exec", {"command": ["ls"], "sandboxPolicy": {"type": "odd"}}, -32600),
+        ("command/exec/write", {}, -32600),
+        ("command/exec/write", {"processId": "x"}, -32602),
+        ("command/exec/write", {"processId": "x", "deltaBase64": "%%"}, -32602),
+        ("command/exec/write", {"processId": "x", "deltaBase64": "YQ=="}, -32600),
+        ("command/exec/resize", {"processId": "x", "size": {"rows": -1, "cols": 1}}, -32600),
+        ("command/exec/resize", {"processId": "x", "size": {"rows": 1, "cols": 65536}}, -32600),
+        ("command/exec/resize", {"processId": "x", "size": {"rows": 0, "cols": 1}}, -32602),
+        ("command/exec/terminate", {}, -32600),
+    ],
+)
+def test_params_that_cannot_be_read_have_another_code_than_wrong_values(
+    method: str, params: dict[str, Any], code: int, talk: Talk
+) -> None:
+    assert error(talk.ask(method, **params))[0] == code
+
+
 def test_output_is_streamed_in_place_of_the_result(talk: Talk) -> None:
     words = "echo o; echo e >&2"
     result = talk.result("sh", "-c", words, processId="p", streamStdoutStderr=True)
