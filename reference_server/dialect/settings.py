@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from harness.protocol.dialects.table import UnknownNoteRow
+
 
 class Settings(Mapping[str, Any]):
     """The top-level settings of `config.toml` in a home, read at first use; empty without one.
@@ -14,7 +16,10 @@ class Settings(Mapping[str, Any]):
     the release says about the settings that it ignores, "" if there are none.
     """
 
-    def __init__(self, home: str, unknown: Sequence[str] = ()) -> None:
+    def __init__(
+        self, home: str, unknown: Sequence[str] = (), note: UnknownNoteRow | None = None
+    ) -> None:
+        self._note = note
         self._path = Path(home) / "config.toml"
         self._unknown = unknown
 
@@ -44,12 +49,11 @@ class Settings(Mapping[str, Any]):
 
     def _note_unknown(self, settings: dict[str, Any]) -> str:
         paths = [one for path in self._unknown for one in _paths(settings, path.split("."), "")]
-        if not paths:
+        if not paths or self._note is None:
             return ""
-        count = f"{len(paths)} unrecognized configuration setting{'s' * (len(paths) > 1)}"
-        lines = [f"  user ({self._path}): `{path}` is ignored." for path in sorted(paths)]
-        head = f"Codex is ignoring {count}. Check for typos or deprecated settings."
-        return "\n".join([head, *lines])
+        head = self._note.one if len(paths) == 1 else self._note.several
+        lines = [self._note.line.format(file=self._path, path=path) for path in sorted(paths)]
+        return "\n".join([head.format(count=len(paths)), *lines])
 
 
 def _paths(settings: Any, names: Sequence[str], before: str) -> Iterator[str]:

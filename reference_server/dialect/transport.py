@@ -40,7 +40,7 @@ class DialectTransport:
             "version": dialect.release,
             "home": home,
             "memory": self.memory,
-            "settings": Settings(home, dialect.unknown_settings),
+            "settings": Settings(home, dialect.unknown_settings, dialect.unknown_note),
         }
         self._outgoing = Compiler(dialect, self._facts, outgoing=True)
         self._incoming = Compiler(dialect, self._facts, outgoing=False)

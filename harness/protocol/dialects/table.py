@@ -193,6 +193,17 @@ class FinalFailuresRow(NamedTuple):
     codes: frozenset[str]
 
 
+class UnknownNoteRow(NamedTuple):
+    """The words of a release about settings that it ignores.
+
+    The first line is `one` or `several`, with `{count}`; a `line` has `{file}` and `{path}`.
+    """
+
+    one: str
+    several: str
+    line: str
+
+
 class Dialect(NamedTuple):
     """The rows of one release.
 
@@ -229,6 +240,7 @@ class Dialect(NamedTuple):
     unknown_settings: tuple[str, ...] = ()
     final_failures: FinalFailuresRow | None = None
     told_to_all: frozenset[str] = frozenset()
+    unknown_note: UnknownNoteRow | None = None
 
 
 def load_table() -> dict[str, Any]:
@@ -394,6 +406,13 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
             (
                 FinalFailuresRow(frozenset(row["statuses"]), frozenset(row["codes"]))
                 for row in _rows(table, "final_failure", version)
+            ),
+            None,
+        ),
+        unknown_note=next(
+            (
+                UnknownNoteRow(row["one"], row["several"], row["line"])
+                for row in _rows(table, "unknown_note", version)
             ),
             None,
         ),

@@ -5,13 +5,14 @@ from pathlib import Path
 from harness.protocol.dialects.table import load_dialect
 from reference_server.dialect.settings import Settings
 
-UNKNOWN = load_dialect("codex-0.169").unknown_settings
+NEWEST = load_dialect("codex-0.169")
+UNKNOWN = NEWEST.unknown_settings, NEWEST.unknown_note
 
 
 def test_settings_that_the_release_ignores_are_named_with_their_file(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[mcp_servers.west]\ntype = "stdio"\n[mcp_servers.east]\ntype = "stdio"\n')
-    note = Settings(str(tmp_path), UNKNOWN)["unknownNote"]
+    note = Settings(str(tmp_path), *UNKNOWN)["unknownNote"]
     assert note.splitlines() == [
         "Codex is ignoring 2 unrecognized configuration settings. "
         "Check for typos or deprecated settings.",
@@ -20,9 +21,15 @@ def test_settings_that_the_release_ignores_are_named_with_their_file(tmp_path: P
     ]
 
 
+def test_a_single_ignored_setting_is_counted_as_one(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[mcp_servers.west]\ntype = "stdio"\n')
+    note = Settings(str(tmp_path), *UNKNOWN)["unknownNote"]
+    assert note.startswith("Codex is ignoring 1 unrecognized configuration setting. ")
+
+
 def test_a_known_setting_is_not_named(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('model = "m"\n[mcp_servers.west]\ncommand = "w"\n')
-    assert Settings(str(tmp_path), UNKNOWN)["unknownNote"] == ""
+    assert Settings(str(tmp_path), *UNKNOWN)["unknownNote"] == ""
 
 
 def test_the_enabled_mcp_servers_are_listed(tmp_path: Path) -> None:
