@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
+
 from tests.conformance.bugs.planting import swap
 from tests.fuzz.broken_servers.planting import Handler, handled, noticed
 from tests.fuzz.broken_servers.registry import broken
+
+SLOW_SECONDS = 1.0
+"""Seconds that a slow request takes, unless what it waits for comes."""
 
 
 @broken(tells="rollback.drops")
@@ -46,12 +51,14 @@ def rollback_after_a_compaction_drops_more() -> None:
 def name_set_while_archiving_is_lost() -> None:
     """A name that is set before thread/archive is answered is accepted, and lost.
 
-    Sequence: thread/archive, and thread/name/set for the same thread without waiting.
+    Sequence: thread/archive, and thread/name/set for the same thread without waiting. Archiving is
+    slow here, so that the second request comes before its answer.
     Breaks "thread/name/set": it sets the name; thread/name/updated is emitted when that changes.
     """
     from harness.protocol.wire.rpc import Empty
 
     archiving: dict[str, int] = {}
+    named: dict[str, anyio.Event] = {}
     lost: list[tuple[Any, Any]] = []
 
     def notice(connection: Any, request: Any) -> None:
@@ -61,12 +68,16 @@ def name_set_while_archiving_is_lost() -> None:
             return
         if request.method == "thread/archive":
             archiving[thread_id] = archiving.get(thread_id, 0) + 1
+            named[thread_id] = anyio.Event()
         elif request.method == "thread/name/set" and archiving.get(thread_id):
             lost.append((connection, request.id))
+            named[thread_id].set()
 
     def archive(original: Handler) -> Handler:
         async def changed(call: Any, params: Any) -> None:
             try:
+                with anyio.move_on_after(SLOW_SECONDS):
+                    await named[params.thread_id].wait()
                 await original(call, params)
             finally:
                 archiving[params.thread_id] -= 1
