@@ -117,7 +117,7 @@ async def test_answer_is_given_again_on_purpose() -> None:
 
 async def test_a_question_never_answered_cannot_be_answered_again() -> None:
     again = f"  - answer: {{to: {APPROVAL}, decision: decline, again: true}}\n"
-    unmet, answers, _ = await play(TURN + again, asking(7), bounds=Bounds(step=0.1))
+    unmet, answers, _ = await play(TURN + again, asking(7), bounds=Bounds(step=0.5))
     assert unmet is not None
-    assert unmet.message.startswith("waited 0.1 s for an answered server request")
+    assert unmet.message.startswith("waited 0.5 s for an answered server request")
     assert answers == []

@@ -73,7 +73,7 @@ async def test_thread_on_which_nothing_runs_is_not_waited_for(then: list[Json]) 
 )
 async def test_thread_on_which_something_runs_is_waited_for(then: list[Json], awaited: str) -> None:
     steps = IDLE.replace("  - wait", "  - request: {method: thread/read}\n  - wait")
-    unmet = await play(steps, then=then, step=0.1)
+    unmet = await play(steps, then=then, step=0.5)
     assert unmet is not None
     assert (unmet.kind, unmet.wait_target.words) == (FailureKind.TIMEOUT, awaited)
 
@@ -83,7 +83,7 @@ async def test_end_of_a_turn_of_another_thread_is_not_that_of_one_with_the_same_
     wait = "  - wait: {turn: u, status: completed}\n"
     theirs, ours = of(OTHER, completed(status="failed")), completed()
     assert await play(steps + wait, then=[theirs, ours]) is None
-    unmet = await play(steps + wait, then=[theirs], step=0.1)
+    unmet = await play(steps + wait, then=[theirs], step=0.5)
     assert unmet is not None
     assert unmet.kind is FailureKind.TIMEOUT
     nameless = {**ours, "params": {"turn": ours["params"]["turn"]}}

@@ -26,7 +26,7 @@ client:
   - start_thread: {as: t}
 """
 TURNING = f'{START}  - start_turn: {{thread: t, text: "hello", as: u}}\n'
-SHORT, LONG = Bounds(step=0.1), Bounds(step=10)
+SHORT, LONG = Bounds(step=0.5), Bounds(step=10)
 
 
 def player(text: str, peer: Peer, bounds: Bounds = LONG, **options: Any) -> Player:
@@ -84,7 +84,7 @@ async def test_step_without_an_answer_is_a_time_out_at_its_line() -> None:
         server.answers["turn/start"] = lambda _: None
 
     unmet = await play(TURNING, silent, SHORT)
-    message = "waited 0.1 s for an answer; it did not come"
+    message = "waited 0.5 s for an answer; it did not come"
     assert unmet == StepFailure(FailureKind.TIMEOUT, "start_turn", 6, message, wait_target=ANSWER)
 
 
@@ -136,7 +136,7 @@ async def test_end_of_another_turn_is_no_end_of_this_one() -> None:
 
     unmet = await play(TURNING + "  - wait: {turn: u}\n", other, SHORT)
     assert unmet is not None
-    assert unmet.message == "waited 0.1 s for the end of turn u; it did not come"
+    assert unmet.message == "waited 0.5 s for the end of turn u; it did not come"
 
 
 async def test_notification_is_waited_for_by_its_values() -> None:
@@ -152,7 +152,7 @@ async def test_notification_is_waited_for_by_its_values() -> None:
     unmet = await play(START + missing, say, SHORT)
     assert unmet is not None
     assert unmet.message == (
-        'waited 0.1 s for item/started where item.type: "plan"; 2 came, the nearest with '
+        'waited 0.5 s for item/started where item.type: "plan"; 2 came, the nearest with '
         'params.item.type: "agentMessage"'
     )
 
@@ -161,7 +161,7 @@ async def test_gate_that_the_stream_does_not_reach_is_a_time_out() -> None:
     unmet = await play(START + "  - wait: {gate: g}\n", None, SHORT)
     assert unmet is not None
     assert unmet.kind is FailureKind.TIMEOUT
-    assert unmet.message == "waited 0.1 s for the model's stream at gate g; it did not come"
+    assert unmet.message == "waited 0.5 s for the model's stream at gate g; it did not come"
 
 
 async def test_server_that_leaves_while_a_gate_is_waited_for_is_a_crash() -> None:

@@ -27,7 +27,7 @@ client:
 """
 TURN_STEP = '  - start_turn: {thread: t, text: "hello", as: u}\n'
 APPROVAL = "item/commandExecution/requestApproval"
-SHORT, LONG = Bounds(step=0.1), Bounds(step=10)
+SHORT, LONG = Bounds(step=0.5), Bounds(step=10)
 
 
 def player(text: str, peer: Peer, bounds: Bounds = LONG) -> Player:
@@ -246,7 +246,7 @@ async def test_result_as_an_answer_is_sent_whole() -> None:
 async def test_server_request_that_does_not_come_is_named() -> None:
     unmet, _ = await play(f"  - answer: {{to: {APPROVAL}, decision: accept}}\n", None, SHORT)
     assert unmet is not None
-    assert unmet.message == f"waited 0.1 s for the server request {APPROVAL}; it did not come"
+    assert unmet.message == f"waited 0.5 s for the server request {APPROVAL}; it did not come"
 
 
 async def test_one_notification_satisfies_one_wait() -> None:
@@ -427,7 +427,7 @@ async def test_a_message_that_nearly_fits_is_reported_with_the_member_that_diffe
     for step, told in NOT_FOUND.items():
         unmet, _ = await play(f"  - wait: {step}\n", says_an_item, SHORT)
         assert unmet is not None
-        assert unmet.message == f"waited 0.1 s for {told}"
+        assert unmet.message == f"waited 0.5 s for {told}"
 
 
 async def test_a_fitting_message_taken_before_is_reported() -> None:
@@ -435,7 +435,7 @@ async def test_a_fitting_message_taken_before_is_reported() -> None:
     unmet, _ = await play(step + step, says_an_item, SHORT)
     assert unmet is not None
     told = "item/started; 1 came, and what fits was taken by an earlier step"
-    assert unmet.message == f"waited 0.1 s for {told}"
+    assert unmet.message == f"waited 0.5 s for {told}"
 
 
 async def test_a_request_that_was_answered_already_is_told() -> None:
@@ -446,13 +446,13 @@ async def test_a_request_that_was_answered_already_is_told() -> None:
     unmet, _ = await play(TURN_STEP + step + step, ask, SHORT)
     assert unmet is not None
     assert unmet.message == (
-        f"waited 0.1 s for the server request {APPROVAL}; 1 came, and what fits was answered "
+        f"waited 0.5 s for the server request {APPROVAL}; 1 came, and what fits was answered "
         "already"
     )
     other = f"  - answer: {{to: {APPROVAL}, where: {{itemId: b}}, decision: decline}}\n"
     unmet, _ = await play(TURN_STEP + other, ask, SHORT)
     assert unmet is not None
     assert unmet.message == (
-        f'waited 0.1 s for the server request {APPROVAL} where itemId: "b"; 1 came, with '
+        f'waited 0.5 s for the server request {APPROVAL} where itemId: "b"; 1 came, with '
         'params.itemId: "a"'
     )
