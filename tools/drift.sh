@@ -25,7 +25,7 @@ for release in 0.107 0.169; do
     $bin/python tools/offline.py $bin/harness drift ${HARNESS_ARGS:-} --target "codex-$release" \
         --schemas "$schemas" --release-cmd "$program app-server" \
         --double-cmd "$bin/agent app-server --dialect codex-$release" --reasons tools/drift.toml \
-        --json ".harness/reports/drift-$release.json" --markdown "$pages/$release.md" || status=1
+        --json ".harness/drift/$release.json" --markdown "$pages/$release.md" || status=1
 done
 [ -n "${HARNESS_ARGS:-}" ] || { echo "$head"; cat "$pages/0.107.md"; echo; cat "$pages/0.169.md"; } >docs/drift.md
 exit $status
