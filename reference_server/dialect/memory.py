@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+from reference_server.dialect.steps import item_id_of
 from reference_server.dialect.unstored import UnstoredItems
 
 MAX_TURNS: Final = 1000
@@ -55,11 +56,6 @@ _NO_TOKENS: Final = {
 _LISTED: Final = "gpt-"
 
 
-def _item_id(body: dict[str, Any]) -> Any:
-    item = body.get("item")
-    return cast("dict[str, Any]", item).get("id") if isinstance(item, dict) else None
-
-
 def _note_message(turn: dict[str, Any], body: dict[str, Any]) -> None:
     message = cast("dict[str, Any]", body.get("item") or {})
     # A message of which all was a plan is none.
@@ -70,7 +66,7 @@ def _note_message(turn: dict[str, Any], body: dict[str, Any]) -> None:
 _NOTES: Final[dict[str, Callable[[dict[str, Any], dict[str, Any]], None]]] = {
     "item/completed agentMessage": _note_message,
     "item/started userMessage": lambda turn, _body: turn.update(user=True),
-    "item/started fileChange": lambda turn, body: turn.update(patching=_item_id(body)),
+    "item/started fileChange": lambda turn, body: turn.update(patching=item_id_of(body)),
     "item/completed fileChange completed": lambda turn, _body: turn.update(patching=None),
     "item/completed fileChange declined": lambda turn, _body: turn.update(patching=None),
     "item/completed fileChange failed": lambda turn, _body: turn.update(

@@ -158,7 +158,9 @@ class Sequencer:
                     one_plan = self._plans.get(one.step) or self._make_plan(one.step)
                     its_turn = self._progress.of(one.body) if one_plan.follows_turn else None
                     neighbour = self._place(one, one_plan, its_turn, arranged, neighbour)
-            elif not (plan.holds and self._hold(written, plan)):
+            elif row := _hold_of(written, plan):
+                self._held.append((row, written))
+            else:
                 neighbour = self._place(written, plan, turn, arranged, neighbour)
         return arranged
 
@@ -234,20 +236,10 @@ class Sequencer:
 
     def _release(self, written: Written, plan: _Plan) -> Iterator[Written]:
         """Yield the held messages that this one ends, and itself unless it is held."""
-        for row, has_values, conditions in plan.holds:
-            if has_values(written.body) and conditions.hold_for(written.body):
-                yield from self._with_held(written, plan, is_held=True)
-                self._held.append((row, written))
-                return
-        yield from self._with_held(written, plan)
-
-    def _hold(self, written: Written, plan: _Plan) -> bool:
-        """Hold a message back if a row says so, while no other is held; return whether it does."""
-        for row, has_values, conditions in plan.holds:
-            if has_values(written.body) and conditions.hold_for(written.body):
-                self._held.append((row, written))
-                return True
-        return False
+        row = _hold_of(written, plan)
+        yield from self._with_held(written, plan, is_held=row is not None)
+        if row is not None:
+            self._held.append((row, written))
 
     def _with_held(
         self, written: Written, plan: _Plan, *, is_held: bool = False
@@ -389,6 +381,14 @@ def _move(arranged: list[Written], neighbour: int, end: int, plan: _Plan) -> boo
             arranged[place:] = arranged[end:] + arranged[place:end]
             return True
     return False
+
+
+def _hold_of(written: Written, plan: _Plan) -> HoldRow | None:
+    """Return the row that holds a message back, None if none does."""
+    for row, has_values, conditions in plan.holds:
+        if has_values(written.body) and conditions.hold_for(written.body):
+            return row
+    return None
 
 
 def _next_step(messages: Sequence[Written], place: int) -> str:

@@ -66,7 +66,9 @@ async def test_turns_are_told_to_all_who_have_begun_and_want_it(tmp_path, releas
 
 
 @RELEASES
-async def test_who_subscribes_and_leaves_is_told_once_of_each_turn(tmp_path, release: str) -> None:
+async def test_a_client_that_subscribes_and_leaves_is_told_once_of_each_turn(
+    tmp_path, release: str
+) -> None:
     replies = [says("a"), says("b"), says("c")]
     async with (
         listening(tmp_path / "home", replies=replies, dialect=release) as server,

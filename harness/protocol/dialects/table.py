@@ -156,8 +156,8 @@ class HoldRow(NamedTuple):
     """A step that the release writes later: right before one of these steps, or right `after` it.
 
     It is written before the steps of `before` in any case. It is held only if `where` and all of
-    `needs`, and none of `unless`, hold, and never written if one of `lost`, which is also one of
-    the others, comes first.
+    `needs`, and none of `unless`, hold. It is never written if the step that ends the hold is one
+    of `lost`.
     """
 
     method: str
