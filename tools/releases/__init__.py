@@ -1,0 +1,1 @@
+"""Changes from release to release of a shipping server: `make releases`."""
