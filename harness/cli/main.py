@@ -12,6 +12,7 @@ import typer
 
 from harness.cli import double_options
 from harness.cli.commands import (
+    bisect_options,
     connect_options,
     drift_options,
     fault_options,
@@ -255,6 +256,7 @@ app.command()(double_options.double)
 app.command()(record_options.record)
 app.command(cls=KeepingCommand)(mutate_options.mutate)
 app.command(cls=KeepingCommand)(drift_options.drift)
+app.command(cls=KeepingCommand)(bisect_options.bisect)
 app.command()(model_options.model)
 app.command(cls=KeepingCommand)(connect_options.connect)
 app.add_typer(snapshots.app, name="snapshots")

@@ -21,6 +21,7 @@ HARNESS = (
     "double",
     "record",
     "drift",
+    "bisect",
     "mutate",
     "model",
     "connect",
