@@ -123,6 +123,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 def describe_missing_tool(unfit: MissingTool) -> str:
     """Return a message for an intent without an offered tool, with the profile's entry for it."""
+    if unfit.reason:
+        return f"{unfit.intent}: {unfit.reason}"
     offered = tool_names([str(tool) for tool in unfit.offered_tools])
     if unfit.lacks:
         return f"{unfit.intent} needs {unfit.lacks}, which no offered tool has ({offered})"

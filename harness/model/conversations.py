@@ -6,15 +6,14 @@ Only the calls themselves show where a conversation begins.
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model.encoder import Encoder
 from harness.model.model import Call, ScriptedModel
 from harness.model.script import Script
 from harness.model.tools import OfferedTool
-from harness.model.wire.responses import ResponsesEncoder
+from harness.model.wire import asking
 from harness.protocol.values import arr, obj, text
 
 Json = dict[str, Any]
@@ -22,20 +21,6 @@ Json = dict[str, Any]
 # Older conversations are forgotten, since a service that loops has no end.
 MAX_CONVERSATIONS_KEPT = 50
 _NUMBERED = re.compile(r"^call \d+: ")
-
-
-class NumberedEncoder(ResponsesEncoder):
-    """The Responses API, with answers that are numbered through all conversations.
-
-    Item ids contain that number, so no two conversations get the same ids.
-    """
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-
-    def stream(self, call: int, body: Mapping[str, Any]) -> Any:
-        """Return the stream of the next answer; `call` is ignored."""
-        return super().stream(next(self._numbers), body)
 
 
 @dataclass(slots=True)
@@ -81,7 +66,7 @@ class ServedCall:
         return [_NUMBERED.sub("", problem) for problem in self.call.problems]
 
 
-MakeModel = Callable[[Script, Encoder], ScriptedModel]
+MakeModel = Callable[[Script, Iterator[int]], ScriptedModel]
 
 
 class Conversations:
@@ -97,7 +82,8 @@ class Conversations:
         self._scripts = list(scripts.items())
         self._make = make
         self._loop = loop
-        self._encoder = NumberedEncoder()
+        # Ids of items contain these numbers, so no two conversations get the same ids.
+        self._numbers = itertools.count(1)
         self._begun_count = 0
 
     @property
@@ -125,7 +111,7 @@ class Conversations:
         alias, script = (
             self._scripts[script_index] if script_index < len(self._scripts) else ("", list[Any]())
         )
-        conversation = Conversation(self._begun_count, alias, self._make(script, self._encoder))
+        conversation = Conversation(self._begun_count, alias, self._make(script, self._numbers))
         self.all.append(conversation)
         return conversation, True
 
@@ -144,7 +130,7 @@ class Conversations:
             and old_entries[same_count] == entries[same_count]
         ):
             same_count += 1
-        offered = self._encoder.offered_tools(body)
+        offered = asking.offered_tools(body)
         served = ServedCall(
             number=number,
             conversation=conversation,
@@ -161,14 +147,14 @@ class Conversations:
         )
         conversation.key = text(body.get("prompt_cache_key"))
         conversation.input, conversation.tools = entries, offered
-        conversation.texts = self._encoder.user_texts(body)
+        conversation.texts = asking.user_texts(body)
         return served
 
     def _find_continued(self, body: Json) -> Conversation | None:
         """Return the conversation that a call continues, None if it begins one."""
         if not self.has_several:
             return self.all[0] if self.all else None
-        key, texts = text(body.get("prompt_cache_key")), self._encoder.user_texts(body)
+        key, texts = text(body.get("prompt_cache_key")), asking.user_texts(body)
         for conversation in reversed(self.all):
             if key and conversation.key:
                 if key == conversation.key:

@@ -1,9 +1,14 @@
-"""The interface of a model API; the Responses API is its only implementation."""
+"""The interface of a model API.
 
-from collections.abc import Mapping
+Each call is read into the form of the Responses API; the other methods get that form as `body`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
 from harness.model.parts import UsageBody
+from harness.model.script import ModelStep
 from harness.model.tool_parts import ProviderPart
 from harness.model.tools import ChosenTool, OfferedTool
 
@@ -26,11 +31,23 @@ class CallContents(TypedDict):
     images: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Unsayable:
+    """A part of a step that a model API cannot say: its key, the reason, the capability it is for.
+
+    `capability` is "" if no single capability of a server depends on it.
+    """
+
+    part: str
+    reason: str
+    capability: str = ""
+
+
 class Stream(Protocol):
     """One streamed answer. Most methods return the bytes of one chunk."""
 
-    def start(self) -> bytes:
-        """Return the beginning of the stream."""
+    def start(self, usage: UsageBody) -> bytes:
+        """Return the beginning of the stream; `usage` is that of the whole answer."""
         ...
 
     def start_message(self) -> bytes:
@@ -83,9 +100,30 @@ class Stream(Protocol):
 
 
 class Encoder(Protocol):
-    """One model API."""
+    """One model API: its `name`, and whether its tools can take text that is not JSON."""
 
-    content_type: str
+    name: str
+    has_free_text_tools: bool
+
+    def read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a call in the form of the Responses API."""
+        ...
+
+    def is_streamed(self, body: Mapping[str, Any]) -> bool:
+        """Return whether the answer to a call is a stream of events, not one JSON object."""
+        ...
+
+    def says_usage(self, body: Mapping[str, Any]) -> bool:
+        """Return whether the answer to a call has token counts."""
+        ...
+
+    def unsayable(self, step: ModelStep, body: Mapping[str, Any]) -> Iterable[Unsayable]:
+        """Return the parts of a step that an answer to this call cannot say."""
+        ...
+
+    def status_of(self, code: str) -> int:
+        """Return the HTTP status of a failure that is not in a stream."""
+        ...
 
     def stream(self, call: int, body: Mapping[str, Any]) -> Stream:
         """Return the stream of the answer to call number `call` (from 1)."""

@@ -5,7 +5,7 @@ One instance serves one scenario.
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -75,7 +75,7 @@ class ScriptedModel:
     and `outcomes` are the profile's tables. With `loose` the server may word the outcome of a tool
     call in its own way, and only an outcome that contradicts the script is a problem.
     `missing_tools` holds intents for which the server offered no tool; the first of them sets
-    `is_stuck`, since the script cannot continue.
+    `is_stuck`, since the script cannot continue. `numbers` number its answers, in the ids of items.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class ScriptedModel:
         tools: Sequence[ToolRow] = (),
         outcomes: Mapping[str, Sequence[str]] | None = None,
         loose: bool = False,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self.gates = gates or Gates()
         self.calls: list[Call] = []
@@ -103,6 +104,7 @@ class ScriptedModel:
         self._tools = tools
         self._outcomes = dict(outcomes or {})
         self._loose = loose
+        self._numbers = numbers
         self._next_event = anyio.Event()
         self._watched: dict[str, None] = {}
         self._watched_tools: tuple[McpToolCall, ...] = ()
@@ -158,14 +160,21 @@ class ScriptedModel:
         for track in self._tracks.all:
             track.skip()
 
-    def claims(self, raw: bytes) -> bool:
+    def claims(self, raw: bytes, wire: Encoder | None = None) -> bool:
         """Return whether a call contains the marker of one of the scenario's threads."""
-        return self._tracks.claims(self._encoder.user_texts(_parse_body(raw)))
+        body = (wire or self._encoder).read(_parse_body(raw))
+        return self._tracks.claims(self._encoder.user_texts(body))
 
-    def answer(self, raw: bytes) -> Answer:
-        """Return the answer to one call; its chunks must be iterated to the end or closed."""
-        body = _parse_body(raw)
+    def answer(self, raw: bytes, wire: Encoder | None = None) -> Answer:
+        """Return the answer to one call; its chunks must be iterated to the end or closed.
+
+        `wire` is the API of the call, by default the model's own. A step that it cannot say is
+        answered by an empty reply, and the reason is in `missing_tools`.
+        """
+        wire = wire or self._encoder
+        body = wire.read(_parse_body(raw))
         call, step = self._assign(body)
+        step = self._sayable(call, step, wire)
         self._add_mark(
             ModelCall(
                 call=call.number,
@@ -177,13 +186,24 @@ class ScriptedModel:
                 **self._encoder.call_contents(body),
             )
         )
+        is_streamed = wire.is_streamed(body)
         if step.fail is not None and step.fail.status is not None:
-            return self._http_failure(call, step.fail, step.fail.status)
-        headers = {"content-type": self._encoder.content_type}
+            return self._http_failure(call, step.fail, step.fail.status, wire)
+        if step.fail is not None and not is_streamed:
+            return self._http_failure(call, step.fail, wire.status_of(step.fail.code or ""), wire)
+        headers = {"content-type": "text/event-stream" if is_streamed else "application/json"}
         model = answering_model(step)
         if model:
-            headers.update(self._encoder.reroute_headers(model))
-        return Answer(200, headers, chunks=self._play(call, step))
+            headers.update(wire.reroute_headers(model))
+        return Answer(200, headers, chunks=self._play(call, step, wire))
+
+    def _sayable(self, call: Call, step: ModelStep, wire: Encoder) -> ModelStep:
+        """Return the step, or an empty reply if the wire cannot say it; then the model is stuck."""
+        for part in wire.unsayable(step, call.body):
+            self.missing_tools.append(MissingTool(part.part, (), part.capability, part.reason))
+            self.is_stuck.set()
+            return ModelStep(reply=[])
+        return step
 
     def _assign(self, body: dict[str, Any]) -> tuple[Call, ModelStep]:
         texts = self._encoder.user_texts(body)
@@ -349,18 +369,20 @@ class ScriptedModel:
             return outcome == expected
         return not outcome or (outcome == "ok") is (expected == "ok")
 
-    def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
+    def _http_failure(self, call: Call, fail: Fail, status: int, wire: Encoder) -> Answer:
         outcome = CallEnd.STATUS
         call.end = ModelEnd(call=call.number, outcome=outcome, status=status, **fail.error_fields())
         self._add_mark(call.end)
         body = fail.body_to_send()
         if body is None:
-            body = self._encoder.error_body(status, fail.code, fail.message)
+            body = wire.error_body(status, fail.code, fail.message)
         return Answer(status, fail.headers(time.time()), body=body)
 
-    async def _play(self, call: Call, step: ModelStep) -> AsyncGenerator[bytes]:
-        stream = self._encoder.stream(call.number, call.body)
-        performance = Performance(stream, self._encoder, call.body, self.gates, self._tools)
+    async def _play(self, call: Call, step: ModelStep, wire: Encoder) -> AsyncGenerator[bytes]:
+        model = answering_model(step)
+        number = next(self._numbers) if self._numbers else call.number
+        stream = wire.stream(number, {**call.body, "model": model} if model else call.body)
+        performance = Performance(stream, wire, call.body, self.gates, self._tools)
         call.tool_calls = performance.tool_call_ids
         self.open_streams += 1
         outcome = CallEnd.DROPPED

@@ -43,14 +43,16 @@ class StreamCut(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class MissingTool:
-    """An intent for which the server offered no known tool.
+    """An intent for which the server offered no known tool, or a part that its wire cannot say.
 
     `lacks` is the capability that the offered tool lacks for it, "" if no tool fits at all.
+    `reason` says why the wire cannot say it, "" if the tool is missing.
     """
 
     intent: str
     offered_tools: tuple[OfferedTool, ...]
     lacks: str = ""
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -95,20 +97,21 @@ class Performance:
         self.missed_events = list(at_events)
 
     async def _reply_chunks(self, step: ModelStep) -> AsyncGenerator[bytes]:
-        yield self.stream.start()
+        usage = UsageBody()
+        for part in step.reply or []:
+            if isinstance(part, Usage):
+                usage = part.usage
+        yield self.stream.start(usage)
         if step.fail is not None:
             yield self.stream.fail(step.fail.code or "server_error", step.fail.message)
             if step.fail.disconnect:
                 self.is_complete = True
                 raise StreamCut
             return
-        usage = UsageBody()
         for part in step.reply or []:
-            if isinstance(part, Usage):
-                usage = part.usage
             async for chunk in self._part_chunks(part):
                 yield chunk
-        self.tokens = usage.input + usage.output
+        self.tokens = usage.input + usage.output if self.encoder.says_usage(self.body) else 0
         yield self.stream.complete(usage)
 
     async def _part_chunks(self, part: Part) -> AsyncGenerator[bytes]:
@@ -150,6 +153,11 @@ class Performance:
                 if chosen is None or chosen.lacks:
                     lacks = chosen.lacks if chosen else ""
                     self.missing_tools.append(MissingTool(intent, tuple(tools), lacks))
+                    return
+                if chosen.tool.takes_free_text and not self.encoder.has_free_text_tools:
+                    name = self.encoder.name
+                    reason = f"{name} calls functions only, and {chosen.tool} takes free text"
+                    self.missing_tools.append(MissingTool(intent, tuple(tools), reason=reason))
                     return
                 call_id, chunks = self.stream.tool_call(chosen)
                 self.tool_call_ids.append(call_id)

@@ -18,8 +18,10 @@ import anyio.lowlevel
 import uvicorn
 from anyio.abc import TaskGroup
 
+from harness.model.encoder import Encoder
 from harness.model.model import ScriptedModel, model_list
 from harness.model.performance import StreamCut
+from harness.model.wire.registry import wire_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -87,8 +89,8 @@ class ModelServer:
         path = str(scope["path"]).rstrip("/")
         if scope["method"] == "GET" and path.endswith("/models"):
             await send_response(send, 200, json.dumps(model_list()).encode())
-        elif scope["method"] == "POST" and path.endswith("/responses"):
-            await self._call(receive, send)
+        elif scope["method"] == "POST" and (wire := wire_of(path)) is not None:
+            await self._call(wire, receive, send)
         else:
             self.note_stray(f"{scope['method']} {path}")
             await send_response(
@@ -99,27 +101,27 @@ class ModelServer:
         """Record a request that no model answered."""
         self.strays.append(words)
 
-    def model_of(self, body: bytes) -> ScriptedModel | None:
+    def model_of(self, body: bytes, wire: Encoder) -> ScriptedModel | None:
         """Return the model that answers a call, None if there is none."""
         if len(self._models) == 1:
             return self._models[0]
-        return next((model for model in self._models if model.claims(body)), None)
+        return next((model for model in self._models if model.claims(body, wire)), None)
 
-    async def _call(self, receive: Receive, send: Send) -> None:
+    async def _call(self, wire: Encoder, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
         if body is None:
             return  # The caller disconnected before its request was complete.
-        await self.reply(body, receive, send)
+        await self.reply(body, wire, receive, send)
 
-    async def reply(self, body: bytes, receive: Receive, send: Send) -> None:
+    async def reply(self, body: bytes, wire: Encoder, receive: Receive, send: Send) -> None:
         """Answer a call whose body was read; 503 if no model answers it."""
-        model = self.model_of(body)
+        model = self.model_of(body, wire)
         if model is None:
             reason = "of no running scenario" if self._models else "while no scenario was running"
             self.note_stray(f"a model call {reason}")
             await send_response(send, 503, b'{"error":{"message":"no scenario is running"}}')
             return
-        answer = model.answer(body)
+        answer = model.answer(body, wire)
         if answer.chunks is None:
             await send_response(send, answer.status, answer.body, answer.headers)
             return
@@ -129,6 +131,8 @@ class ModelServer:
             tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
             try:
                 async for chunk in chunks:
+                    if not chunk:
+                        continue
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                     # `send` does not wait, so a disconnect is noticed only here.
                     await anyio.lowlevel.checkpoint()

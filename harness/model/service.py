@@ -1,7 +1,7 @@
 """The scripted model as a separate service, for users who start their server themselves."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import unquote
 
@@ -15,6 +15,8 @@ from harness.model.model import ScriptedModel
 from harness.model.script import Script
 from harness.model.server import ModelServer, Receive, Scope, Send, send_response
 from harness.model.tools import ToolRow
+from harness.model.wire.registry import PATHS
+from harness.model.wire.responses import ResponsesEncoder
 from harness.trace.frame import json_error
 from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 
@@ -121,18 +123,19 @@ class ModelService(ModelServer):
         while not (self.calls and self.is_at_rest):
             await self._next_event.wait()
 
-    def _make(self, script: Script, encoder: Encoder) -> ScriptedModel:
+    def _make(self, script: Script, numbers: Iterator[int]) -> ScriptedModel:
         def mark(body: MarkBody) -> None:
             self._on_mark(model, body)
 
         model = ScriptedModel(
             script,
-            encoder,
+            ResponsesEncoder(),
             gates=self.gates,
             mark=mark,
             tools=self._tools,
             outcomes=self._outcomes,
             loose=self._loose,
+            numbers=numbers,
         )
         return model
 
@@ -154,7 +157,7 @@ class ModelService(ModelServer):
             return
         await _answer(send, 200, {"waiting": list(self.gates.waiting)})
 
-    async def reply(self, body: bytes, receive: Receive, send: Send) -> None:
+    async def reply(self, body: bytes, wire: Encoder, receive: Receive, send: Send) -> None:
         """Answer a call whose body was read; an invalid body does not use a step."""
         problem = json_error(body)
         if not problem and not isinstance(json.loads(body), dict):
@@ -166,15 +169,15 @@ class ModelService(ModelServer):
             return
         self._reply_count += 1
         try:
-            await super().reply(body, receive, send)
+            await super().reply(body, wire, receive, send)
         finally:
             self._reply_count -= 1
             self._next_event.set()
             self._next_event = anyio.Event()
 
-    def model_of(self, body: bytes) -> ScriptedModel:
+    def model_of(self, body: bytes, wire: Encoder) -> ScriptedModel:
         """Return the model of the call's conversation; report one that begins or is forgotten."""
-        call: dict[str, Any] = json.loads(body)
+        call = wire.read(json.loads(body))
         conversation, begins = self.conversations.conversation_of(call)
         if begins:
             for old in self.conversations.forget():
@@ -184,9 +187,8 @@ class ModelService(ModelServer):
 
     def note_stray(self, words: str) -> None:
         """Report a rejected request to a path that the model does not have."""
-        reason = "this model has POST …/responses and GET …/models"
-        if words.endswith(("/chat/completions", "/messages", "/completions")):
-            reason = "this model speaks the Responses API only: POST …/responses"
+        paths = ", ".join(f"POST …{path}" for path in PATHS)
+        reason = f"this model has {paths} and GET …/models"
         self._refuse_request(words, reason)
 
     def _refuse_request(self, request: str, reason: str) -> None:

@@ -111,9 +111,10 @@ def outcome_of(
         played=run.unmet is None and run.is_complete,
         awaited=run.awaited_notification,
     )
+    is_unsayable = run.unmet is not None and run.unmet.kind is FailureKind.NOT_SAYABLE
     findings = (
         []
-        if missing or small_pieces
+        if missing or small_pieces or is_unsayable
         else _scenario_findings(run, loaded, conversation, rows, profile, rules)
     )
     # Bundled scenarios are known to exercise the rules they cover: this server took another path.
@@ -121,7 +122,7 @@ def outcome_of(
     findings = [one for one in findings if one not in idle]
     if loaded.scenario.faults:
         # Messages that faults changed count neither for the server nor against it.
-        findings += [] if missing else check_faults(loaded, run, rows)
+        findings += [] if missing or is_unsayable else check_faults(loaded, run, rows)
         outcome.rows = rows = [row for row in rows if row.verdict is Verdict.ERROR]
     findings = [
         mark_known_finding(finding, loaded.id, entries) for finding in (*run.findings, *findings)
@@ -135,6 +136,9 @@ def outcome_of(
         outcome.rows = []
         outcome.verdict = Verdict.NOT_EXERCISED
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
+    elif is_unsayable and run.unmet is not None:
+        outcome.verdict, outcome.reason = Verdict.NOT_APPLICABLE, run.unmet.message
+        outcome.rows = [row for row in rows if row.verdict is not Verdict.PASS]
     elif missing:
         outcome.verdict = Verdict.NOT_APPLICABLE
         # If one need is missing and another was shown by a probe, only the first is the reason.

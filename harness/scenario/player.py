@@ -238,7 +238,9 @@ class Player:
 
 
 def tool_not_offered(unfit: MissingTool) -> StepFailed:
-    """Return the error for a script that needs a tool which the target did not offer."""
+    """Return the error for a script that needs a tool, or an API of the model, which is missing."""
+    if unfit.reason:
+        return StepFailed(FailureKind.NOT_SAYABLE, unfit.reason, capability=unfit.lacks)
     names = ", ".join(map(str, unfit.offered_tools)) or "none"
     if unfit.lacks:
         message = f"the model's side wanted a {unfit.lacks} for a command; no tool takes that wish"

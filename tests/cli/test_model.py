@@ -118,8 +118,8 @@ def test_an_unmet_expectation_is_told_with_what_is_nearest(tmp_path: Path) -> No
     [
         ("/responses", b"{", "its body is no JSON object: Expecting property name"),
         ("/responses", b"[1]", "its body is no JSON object: it is JSON, and no object"),
-        ("/chat/completions", b"{}", "this model speaks the Responses API only"),
-        ("/nothing", b"{}", "POST /v1/nothing: this model has POST …/responses"),
+        ("/chat/completions", b"[1]", "its body is no JSON object: it is JSON, and no object"),
+        ("/nothing", b"{}", "POST /v1/nothing: this model has POST …/responses, POST …/chat"),
     ],
 )
 def test_an_invalid_call_is_reported_and_uses_no_step(

@@ -35,7 +35,7 @@ def _events() -> Iterator[dict[str, Any]]:
     stream = ResponsesStream(1)
     search = WebSearch(web_search=WebSearchBody(query="q"))
     plays: dict[str, list[Any]] = {
-        "start": [stream.start()],
+        "start": [stream.start(UsageBody())],
         "start_message": [stream.start_message()],
         "message_delta": [stream.message_delta("a")],
         "end_message": [stream.end_message("a", None)],

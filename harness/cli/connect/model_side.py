@@ -1,11 +1,11 @@
 """The model's side of a conversation by hand: a short message to every call, or a script."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from harness.client.target.profile import Profile
 from harness.model.call_words import describe_missing_tool, entry_line, step_summary
-from harness.model.conversations import NumberedEncoder
 from harness.model.model import ScriptedModel
 from harness.model.parts import Message, MessageBody
 from harness.model.script import ModelStep, Script
@@ -13,6 +13,7 @@ from harness.model.server import ModelServer
 from harness.model.service import GateReporter
 from harness.model.tool_parts import Run, RunBody
 from harness.model.tools import ToolRow
+from harness.model.wire.responses import ResponsesEncoder
 from harness.protocol.values import arr
 from harness.trace.marks import MarkBody, McpToolCall, ModelCall, ModelEnd
 from harness.trace.recorder import Recorder
@@ -64,7 +65,8 @@ class ModelSide:
         self._profile = profile
         self._tell = tell
         self._tools = tuple(tools)
-        self._encoder = NumberedEncoder()
+        self._encoder = ResponsesEncoder()
+        self._numbers = itertools.count(1)
         self._before = 0
         self._entries = 0
         self.say(*DEFAULT_DELTAS)
@@ -144,6 +146,7 @@ class ModelSide:
             tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
             outcomes={str(name): texts for name, texts in profile.outcomes.items()},
             loose=profile.capabilities == "probe",
+            numbers=self._numbers,
         )
         model.watch_tools(self._tools)
         self._model, self.description = model, description

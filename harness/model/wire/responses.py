@@ -4,11 +4,12 @@ Sources: the API's public reference, and the behaviour of a released server.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.model.encoder import CallContents
+from harness.model.encoder import CallContents, Stream, Unsayable
 from harness.model.parts import UsageBody
+from harness.model.script import ModelStep
 from harness.model.tool_parts import ProviderPart, WebSearch, WebSearchBody
 from harness.model.tools import ChosenTool, OfferedTool
 from harness.model.wire import asking
@@ -32,7 +33,7 @@ class ResponsesStream:
         self._items = 0
         self._sequence = 0
 
-    def start(self) -> bytes:
+    def start(self, usage: UsageBody) -> bytes:
         """Return response.created."""
         return self._event("response.created", response={**self._response, "status": "in_progress"})
 
@@ -192,12 +193,46 @@ class ResponsesStream:
         return sse({"type": kind, "sequence_number": self._sequence, **fields})
 
 
+_STATUS_OF_CODE = {
+    "context_length_exceeded": 400,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "model_not_found": 404,
+    "rate_limit_exceeded": 429,
+    "server_is_overloaded": 503,
+    "slow_down": 503,
+}
+
+
 class ResponsesEncoder:
     """Encoder for the Responses API."""
 
-    content_type = "text/event-stream"
+    name = "the Responses API"
+    has_free_text_tools = True
 
-    def stream(self, call: int, body: Mapping[str, Any]) -> ResponsesStream:
+    def read(self, body: Mapping[str, Any]) -> Json:
+        """Return the call as it is."""
+        return dict(body)
+
+    def is_streamed(self, body: Mapping[str, Any]) -> bool:
+        """Return True: each answer is a stream, whether or not the call asks for one."""
+        return True
+
+    def says_usage(self, body: Mapping[str, Any]) -> bool:
+        """Return True: each answer has token counts."""
+        return True
+
+    def unsayable(self, step: ModelStep, body: Mapping[str, Any]) -> Iterable[Unsayable]:
+        """Return nothing: scripts have the parts of this API."""
+        return ()
+
+    def status_of(self, code: str) -> int:
+        """Return the HTTP status of a failure that is not in a stream."""
+        return _STATUS_OF_CODE.get(code, 500)
+
+    def stream(self, call: int, body: Mapping[str, Any]) -> Stream:
         """Return the stream of the answer to call number `call`."""
         return ResponsesStream(call)
 
@@ -230,6 +265,9 @@ class ResponsesEncoder:
 
     def event_of(self, chunk: bytes) -> str:
         """Return the name after `event:`, "" if the chunk does not begin with one."""
+        place = getattr(chunk, "event", None)
+        if place is not None:
+            return str(place)
         first = chunk.split(b"\n", 1)[0]
         return first[7:].decode() if first.startswith(b"event: ") else ""
 

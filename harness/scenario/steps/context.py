@@ -48,8 +48,9 @@ class FailureKind(StrEnum):
 
     TIMEOUT: the target of its wait did not come within its bound. REFUSED: the server's answer is
     not the expected one. CRASH: the server closed the connection. OTHER_END: a turn ended with
-    another status than expected. NOT_OFFERED: the target lacks a capability. NOT_REACHED: a race's
-    turn ended before it came to the position.
+    another status than expected. NOT_OFFERED: the target lacks a capability. NOT_SAYABLE: the API
+    by which the server calls the model cannot say a part of the script. NOT_REACHED: a race's turn
+    ended before it came to the position.
     """
 
     TIMEOUT = "timeout"
@@ -57,6 +58,7 @@ class FailureKind(StrEnum):
     CRASH = "crash"
     OTHER_END = "other-end"
     NOT_OFFERED = "not-offered"
+    NOT_SAYABLE = "not-sayable"
     NOT_REACHED = "not-reached"
 
 

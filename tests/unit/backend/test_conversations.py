@@ -1,14 +1,15 @@
 """Assignment of a model call to a conversation, if the call does not name one."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from harness.model.conversations import Conversations
-from harness.model.encoder import Encoder
 from harness.model.model import ScriptedModel
 from harness.model.script import ModelStep, Script
+from harness.model.wire.responses import ResponsesEncoder
 
 pytestmark = pytest.mark.anyio
 
@@ -17,8 +18,8 @@ def _user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def _make(script: Script, encoder: Encoder) -> ScriptedModel:
-    return ScriptedModel(script, encoder)
+def _make(script: Script, numbers: Iterator[int]) -> ScriptedModel:
+    return ScriptedModel(script, ResponsesEncoder(), numbers=numbers)
 
 
 STEP = ModelStep.model_validate({"reply": [{"message": "said"}]})

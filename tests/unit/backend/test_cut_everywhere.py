@@ -26,7 +26,7 @@ from harness.scenario.bundled import bundled_folder
 from harness.scenario.loader import find_scenarios, load
 
 ASKED: dict[str, list[tuple[Any, ...]]] = {
-    "start": [()],
+    "start": [(UsageBody(),)],
     "start_message": [()],
     "message_delta": [("a",)],
     "end_message": [("a", None)],
