@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from harness.client.target.host import Lack
-from harness.client.target.profile import Deviation, Profile, load_profile, split_command
+from harness.client.target.profile import Deviation, Profile, load_profile
 from harness.client.target.program import find_program
 from harness.client.target.run_folders import base_folder
+from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 from harness.judge.base import Monitor, judges_surface
 from harness.judge.rules.discovery import all_rules
 from harness.play.name_checks import check_command, check_entry, check_profile
 from harness.play.play_limits import PlayLimits
+from harness.play.release_question import ask_release
 from harness.play.unavailable_capabilities import withdraw
+from harness.protocol.releases import holds_for
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
 from harness.report.results import expiry
@@ -61,6 +64,11 @@ class Config:
     expiry_issues: tuple[Issue, ...] = ()
     plays: PlayLimits = _ONCE
 
+    @property
+    def release(self) -> str:
+        """The release that the server says, "" if it was not asked or does not say it."""
+        return self.profile.edition.release if self.profile.edition is not None else ""
+
     def surfaces_of(self, scenario: Scenario) -> list[str]:
         """Return the surfaces to play a scenario on, without SDK if it needs a missing agent."""
         no_agent = needs_agent(scenario) and not self.profile.exec.command
@@ -87,29 +95,20 @@ def configure(
     keep_going: bool = False,
     run: str = "",
     plays: PlayLimits = _ONCE,
+    release: str | None = None,
 ) -> Config:
     """Check all options before a server is started. Raises `UsageError` for the first mistake.
 
     `lacks` is what another process of this run found missing on the machine; None checks the
-    machine.
+    machine. So does `release`, that of the server for a profile of several releases; None asks it.
     """
-    profile = load_profile(target)
-    if server_cmd:
-        command = split_command(server_cmd)
-        check_command(command)
-        profile = profile.model_copy(update={"command": command})
-    if agent_cmd:
-        command = split_command(agent_cmd)
-        check_command(command, "--agent-cmd")
-        program = profile.exec.model_copy(update={"command": command})
-        profile = profile.model_copy(update={"exec": program})
-        find_program(command, "--agent-cmd")
-    if sdk_cmd:
-        command = split_command(sdk_cmd)
-        check_command(command, "--sdk-cmd")
-        driver = profile.sdk.model_copy(update={"command": command})
-        profile = profile.model_copy(update={"sdk": driver})
-        find_program(command, "--sdk-cmd")
+    commands = (server_cmd, agent_cmd, sdk_cmd)
+    profile = _with_commands(load_profile(target, release or ""), *commands)
+    book = load_book()
+    edition = profile.edition
+    if release is None and edition is not None and not edition.is_named:
+        release = ask_release(profile, book, scale=scale if 0 < scale < math.inf else 1.0)
+        profile = _with_commands(load_profile(target, release), *commands)
     given_commands = {"server": bool(server_cmd), "agent": bool(agent_cmd), "sdk": bool(sdk_cmd)}
     surfaces = _chosen_surfaces(profile, **given_commands)
     if not surfaces:
@@ -123,7 +122,6 @@ def configure(
         find_program(profile.command)
     if not 0 < scale < math.inf:
         raise UsageError("--timeout-scale must be a number greater than 0")
-    book = load_book()
     capabilities = [capability.id for capability in book.capabilities]
     check_profile(profile, book)
     required = _parse_required(require, capabilities)
@@ -148,9 +146,11 @@ def configure(
         added = load_baseline(Path(baseline))
         for index, entry in enumerate(added.entries):
             check_entry(entry, added.place(index, "rule"), rules)
+            if not _is_of_release(entry, added.place(index, "since"), profile):
+                continue
             spoken.append(EntryScenario(entry.scenario, added.place(index, "scenario")))
             places[entry] = str(added.place(index, "rule"))
-        entries += added.entries
+            entries.append(entry)
     only_rules = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
     for name in only_rules:
         if name not in rules:
@@ -187,6 +187,41 @@ def configure(
         expiry_issues=tuple(expiring),
         plays=plays,
     )
+
+
+def _is_of_release(entry: Deviation, place: object, profile: Profile) -> bool:
+    """Return whether an entry of a baseline holds for the judged release.
+
+    Raises `UsageError` if it has a range and the profile knows of no releases.
+    """
+    row = {"since": entry.since, "until": entry.until}
+    if profile.edition is None and any(row.values()):
+        raise UsageError(
+            f"{place}: the profile {profile.name!r} knows of no releases, so that since and until "
+            "mean nothing; take them out, or give it [version]"
+        )
+    return profile.edition is None or holds_for(profile.edition.rows_of, row)
+
+
+def _with_commands(profile: Profile, server_cmd: str, agent_cmd: str, sdk_cmd: str) -> Profile:
+    """Return the profile with the commands of the options, checked."""
+    if server_cmd:
+        command = split_command(server_cmd)
+        check_command(command)
+        profile = profile.model_copy(update={"command": command})
+    if agent_cmd:
+        command = split_command(agent_cmd)
+        check_command(command, "--agent-cmd")
+        program = profile.exec.model_copy(update={"command": command})
+        profile = profile.model_copy(update={"exec": program})
+        find_program(command, "--agent-cmd")
+    if sdk_cmd:
+        command = split_command(sdk_cmd)
+        check_command(command, "--sdk-cmd")
+        driver = profile.sdk.model_copy(update={"command": command})
+        profile = profile.model_copy(update={"sdk": driver})
+        find_program(command, "--sdk-cmd")
+    return profile
 
 
 def _chosen_surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tuple[str, ...]:

@@ -34,6 +34,9 @@ def summary(
 
 
 def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> Iterator[str]:
+    if report.release_note:
+        yield f"release: {report.release_note}"
+    news = f" ({report.news})" if report.news else ""
     yield _rule_counts_line(report)
     if report.scenarios or not report.races:
         yield _scenario_counts_line(report)
@@ -45,20 +48,21 @@ def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> I
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
         # A finding that blocks all other verdicts is shown in full, with its advice.
         blocks = issue.id.startswith("setup.") and not issue.known
-        line = f"{mark:6} {issue.id}: {issue.message}"
+        is_news = mark != "KNOWN" and not issue.id.startswith(("setup.", "baseline."))
+        line = f"{mark:6} {issue.id}{news if is_news else ''}: {issue.message}"
         yield _shorten(line, 1000) if blocks or issue.paste else _shorten(line)
         yield from (f"         {line}".rstrip() for line in issue.paste.splitlines())
         if issue.repeat and not issue.known:
             yield f"       repeat: {issue.repeat}"
     for rule in report.rules:
         if rule.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _shorten(rule_line(rule, strict=report.strict))
+            yield _shorten(rule_line(rule, strict=report.strict, news=news))
     for scenario in report.scenarios:
         if scenario.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _shorten(f"{scenario.verdict:6} scenario {scenario.id}: {scenario.reason}")
+            yield _shorten(f"{scenario.verdict:6} scenario {scenario.id}{news}: {scenario.reason}")
     for race in report.races:
         if race.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _shorten(f"{race.verdict:6} race {race.scenario}@{race.reason}")
+            yield _shorten(f"{race.verdict:6} race{news} {race.scenario}@{race.reason}")
     yield from _known_lines(report)
     yield from _unjudged_lines(report, names=names, areas=whole)
     if names and report.starts:
@@ -172,8 +176,11 @@ def _withheld_lines(report: Report) -> Iterator[str]:
             )
 
 
-def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
-    """Return a line with a rule's first violation that is not known, and counts of the others."""
+def rule_line(rule: RuleResult, *, strict: bool = False, news: str = "") -> str:
+    """Return a line with a rule's first violation that is not known, and counts of the others.
+
+    `news` is a note on the rule, such as ` (new since 0.169)`.
+    """
     proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
     first = proofs[0]
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"
@@ -183,7 +190,7 @@ def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
     far = f"in {len(rule.broken_in)} scenarios" if len(rule.broken_in) > 1 else ""
     notes = " ".join(filter(None, (more, far)))
     note = f" ({notes})" if notes else ""
-    return f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{note}"
+    return f"{mark:6} {rule.id}{news} in {first.scenario}: {first.row.actual}{note}"
 
 
 def _known_lines(report: Report) -> Iterator[str]:

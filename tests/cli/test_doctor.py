@@ -210,7 +210,7 @@ def test_a_server_that_never_calls_the_model_is_told_where_it_is() -> None:
     (failure,) = failures(said)
     assert re.search(r"the model at http://127\.0\.0\.1:\d+/v1 was not called", failure)
     assert "PROVIDER_BASE_URL" in said.out
-    assert "--target codex-0.107, codex-0.169, reference" in said.out
+    assert "--target codex, codex-0.107, codex-0.169, reference" in said.out
 
 
 def test_fake_without_a_model_is_judged_in_what_starts_no_turn(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from harness.client.target.profile import split_command
+from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
 from harness.report.results.report import Report

@@ -11,6 +11,7 @@ from typing import Final
 from harness.cli.commands import output_files
 from harness.cli.commands.check_clients import ClientCheck, check_client
 from harness.cli.commands.output_files import STANDARD_OUTPUT, check_targets, write_json
+from harness.cli.commands.profile_hint import fit_profile
 from harness.cli.commands.stored_traces import (
     SETTLE_SECONDS,
     TraceCheck,
@@ -18,7 +19,7 @@ from harness.cli.commands.stored_traces import (
     check_trace,
     count_words,
 )
-from harness.client.target.profile import Profile, load_profile
+from harness.client.target.profile import load_profile
 from harness.client.target.run_folders import find_kept_file
 from harness.report.results.baseline import reason_elsewhere, reason_of
 from harness.trace.store import TraceFormatError
@@ -56,7 +57,8 @@ def check_files(
     check_targets(json_target)
     if json_target == STANDARD_OUTPUT:
         say = _say_nothing
-    profile = load_profile(target) if target else None
+    if target:
+        load_profile(target)
     by_file: list[list[TraceCheck | ClientCheck]] = []
     unread = 0
     for path in paths:
@@ -64,7 +66,7 @@ def check_files(
             kept = find_kept_file(path)
             judgements = [
                 _with_strictness(judgement, strict=strict)
-                for judgement in _judge_file(kept, profile, settled=settled, side=side)
+                for judgement in _judge_file(kept, target, settled=settled, side=side)
             ]
         except TraceFormatError as error:
             _complain(str(error))
@@ -89,9 +91,10 @@ def check_files(
 
 
 def _judge_file(
-    path: Path, profile: Profile | None, *, settled: bool, side: Sides
+    path: Path, target: str, *, settled: bool, side: Sides
 ) -> Iterator[TraceCheck | ClientCheck]:
     """Yield the judgements of one file: of its server, its client, or both."""
+    profile = fit_profile(target, path) if target else None
     names = profile.names if profile else None
     server_names = builtin_server_names()
     settle = profile.bounds.settle if profile else SETTLE_SECONDS

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from harness.cli.commands.stored_traces import builtin_server_names, load_stored
-from harness.client.target.profile import ExecProgram, builtin_names, load_profile
+from harness.client.target.profile import ExecProgram, built_in_release, load_profile
 from harness.client.target.run_folders import find_kept_file
 from harness.errors import UsageError
 from harness.judge.judge import feed_trace
@@ -174,7 +174,7 @@ def broken_note(trace: Trace, rows: Sequence[Row]) -> str:
 def _program(trace: Trace) -> ExecProgram:
     """Return the command-line words of the traced program; the shipped agent's if unknown."""
     name = trace.header.profile
-    return load_profile(name if name in builtin_names() else "spec").exec
+    return load_profile(name if built_in_release(name) else "spec").exec
 
 
 class _Moments:

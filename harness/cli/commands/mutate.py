@@ -51,7 +51,7 @@ def mutate_target(
         faults,
         Suite(config).ids(_known_scenarios(faults) if sample else None),
         {
-            "configure": dict(target_options),
+            "configure": {**target_options, "release": config.release},
             "lacks": [asdict(lack) for lack in config.lacks],
         },
         score,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import typer
 
-from harness.cli.commands.profile_hint import profile_hint
+from harness.cli.commands.profile_hint import fit_profile, profile_hint
 from harness.cli.commands.stored_traces import (
     builtin_server_names,
     check_trace,
@@ -17,7 +17,7 @@ from harness.cli.commands.stored_traces import (
 )
 from harness.cli.commands.trace_filter import TraceFilter
 from harness.cli.commands.trace_gaps import Gap, events_of, find_gaps
-from harness.client.target.profile import Profile, load_profile
+from harness.client.target.profile import Profile
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.escapes import visible
@@ -245,7 +245,7 @@ def show_trace(
     `line` is the line of that message in the file. Raises `UsageError` if the trace has no such
     message, or nothing that the filter names.
     """
-    profile = load_profile(target) if target else None
+    profile = fit_profile(target, path) if target else None
     trace, violations = _judge_trace(path, profile)
     hint = "" if target else profile_hint(trace)
     pairs = Correlation(trace.frames)

@@ -36,8 +36,8 @@ from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.run_history import keep_report, run_name
 from harness.cli.suite.snapshots import Snapshots
 from harness.client.target.host import Lack
-from harness.client.target.profile import split_command
 from harness.client.target.run_folders import remove_dead_runs
+from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 from harness.play.config import configure
 from harness.play.play_limits import read_play_limits
@@ -68,7 +68,7 @@ from harness.scenario.loader import Loaded
 from harness.trace.surfaces import SESSION, surface_of
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
-STARTS = "harness_starts"
+STARTS, RELEASE = "harness_starts", "harness_release"
 RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
 STATUS_INCOMPLETE = 6
 """The exit status of a run that ran out of time, with nothing wrong in what was played."""
@@ -102,6 +102,7 @@ class PytestPlugin:
             strict=option.harness_strict,
             keep_going=option.keep_going,
             lacks=lacks,
+            release=None if worker is None else worker[RELEASE],
             run=run_name() if worker is None else worker[RUN],
             plays=read_play_limits(
                 option.repeat,
@@ -276,6 +277,7 @@ class PytestPlugin:
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the machine's limits, the name of the run and its deadline."""
         node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
+        node.workerinput[RELEASE] = self.config.release
         node.workerinput[RUN] = self.config.run
         node.workerinput[DEADLINE] = self.config.plays.deadline
 

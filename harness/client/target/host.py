@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.client.target.profile import Profile, Program
@@ -64,6 +64,18 @@ def _check_program(capability: str, program: Program) -> Iterator[Lack]:
 
 def _check_command(command: list[str], path: str) -> str:
     """Return why the command failed, "" if it succeeded."""
+    status, output = run_briefly(command, {**os.environ, "PATH": path})
+    if status == 0:
+        return ""
+    lines = output.strip().splitlines()
+    return lines[0][:_MAX_REASON_CHARACTERS] if lines else f"it ended with status {status}"
+
+
+def run_briefly(command: list[str], env: Mapping[str, str]) -> tuple[int | None, str]:
+    """Run a harmless command; return its exit status and the begin of what it printed.
+
+    The status is None, and the text the reason, if it could not be started or did not end in time.
+    """
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
@@ -72,20 +84,17 @@ def _check_command(command: list[str], path: str) -> str:
                 stdout=output,
                 stderr=output,
                 cwd="/",
-                env={**os.environ, "PATH": path},
+                env=env,
                 start_new_session=True,
             )
         except OSError as error:
-            return error.strerror or str(error)
+            return None, error.strerror or str(error)
         try:
             status = process.wait(MAX_CHECK_SECONDS)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return f"it did not end within {MAX_CHECK_SECONDS:g} s"
+            return None, f"it did not end within {MAX_CHECK_SECONDS:g} s"
         output.seek(0)
-        lines = output.read(4096).decode("utf-8", "replace").strip().splitlines()
-    if status == 0:
-        return ""
-    return lines[0][:_MAX_REASON_CHARACTERS] if lines else f"it ended with status {status}"
+        return status, output.read(4096).decode("utf-8", "replace")

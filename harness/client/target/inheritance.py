@@ -1,5 +1,6 @@
 """Inheritance between profiles: merging the tables of two files, each value with its place."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from harness.client.target.tomltext import Loc, Place, Toml, dotted_key, steps_of
@@ -10,28 +11,52 @@ from harness.trace.nearest import unknown_name
 NOT_INHERITED_KEYS = ("name", "title", "extends", "without")
 # Lists that are joined: the inherited entries come after the file's own ones.
 # Any other list is replaced as a whole.
-JOINED_LISTS: tuple[Loc, ...] = (("deviations",), ("tools",), ("panics",), ("outcomes", "*"))
+JOINED_LISTS: tuple[Loc, ...] = (
+    ("deviations",),
+    ("tools",),
+    ("panics",),
+    ("outcomes", "*"),
+    ("without",),  # Of a file and its blocks for some releases.
+)
 # Key -> default: a row of such a list replaces an inherited row with the same values of these keys.
 ROW_KEYS: dict[Loc, dict[str, str]] = {
     ("deviations",): {"rule": "", "scenario": "*", "pinned": ""},
     ("tools",): {"intent": "", "name": "", "namespace": ""},
 }
-# The key whose values name the rows of such a list in `without`.
-ROW_NAME_KEYS = {"deviations": "rule", "tools": "name"}
+# The keys whose values name the rows of such a list in `without`, the first of which is required.
+ROW_NAME_KEYS = {
+    "deviations": ("rule", "scenario", "pinned"),
+    "tools": ("name", "intent", "namespace"),
+}
 
 
-def merge_profiles(base: Toml, own: Toml) -> Toml:
+def merge_profiles(base: Toml, own: Toml, every: Callable[[], Toml] | None = None) -> Toml:
     """Return the values of `own`, and those of `base` that it neither replaces nor leaves out.
 
-    Raises `UsageError` if its `without` names something that `base` does not have.
+    Raises `UsageError` if its `without` names something that `base` does not have; `every` returns
+    the base of all releases, in which it may be.
     """
     inherited = _Part(base)
     for key in NOT_INHERITED_KEYS:
         inherited.drop((key,))
     for index, key in enumerate(cast("list[str]", own.value.get("without", []))):
-        _leave_out(inherited, key, own.place(("without", index)))
+        place = own.place(("without", index))
+        try:
+            _leave_out(inherited, key, place)
+        except UsageError:
+            if every is None:
+                raise
+            _leave_out(_Part(every()), key, place)
+    return overlay_tables(base, own, inherited.value)
+
+
+def overlay_tables(base: Toml, own: Toml, inherited: dict[str, Any] | None = None) -> Toml:
+    """Return the values of `own`, and those of `base` (or `inherited`) that it does not replace."""
+    part = _Part(base)
+    if inherited is not None:
+        part.value = inherited
     result = Toml(own.file, {}, dict(own.keys), dict(own.values))
-    result.value = _join_tables((), inherited, own.value, result)
+    result.value = _join_tables((), part, own.value, result)
     return result
 
 
@@ -62,7 +87,7 @@ def _leave_out(part: _Part, key: str, place: Place) -> None:
     holder: Any = part.value
     for depth, step in enumerate(steps):
         if isinstance(holder, list):
-            _leave_out_rows(part, steps[:depth], ".".join(steps[depth:]), place)
+            _leave_out_rows(part, steps, depth, place)
             return
         if not isinstance(holder, dict) or step not in holder:
             valid = [dotted_key(loc) for loc in _members(part.value)]
@@ -73,23 +98,39 @@ def _leave_out(part: _Part, key: str, place: Place) -> None:
         holder = cast("dict[str, Any]", holder)[step]
 
 
-def _leave_out_rows(part: _Part, path: tuple[str, ...], name: str, place: Place) -> None:
-    """Remove all inherited rows with a name, as in `deviations."turn.id-shape"`."""
-    key, by = path[0], ROW_NAME_KEYS.get(path[0], "")
-    if not by or len(path) > 1:
-        names = " and ".join(ROW_NAME_KEYS)
+def _leave_out_rows(part: _Part, steps: tuple[str, ...], depth: int, place: Place) -> None:
+    """Remove the inherited rows with a name, as in `deviations."turn.id-shape"."turns/*"`.
+
+    A name is that of a rule or tool, then, to tell rows apart, the values of the next keys.
+    """
+    path, names = steps[:depth], steps[depth:]
+    key, columns = path[0], ROW_NAME_KEYS.get(path[0], ())
+    if not columns or len(path) > 1:
+        lists = " and ".join(ROW_NAME_KEYS)
         raise UsageError(
-            f"{place}: without: {dotted_key(path)} is a list, and only rows of {names} have names; "
+            f"{place}: without: {dotted_key(path)} is a list, and only rows of {lists} have names; "
             "leave the whole of it out"
         )
     rows = cast("list[dict[str, Any] | None]", part.value[key])
-    valid = {str(row.get(by)) for row in rows if row is not None}
-    if name not in valid:
-        raise UsageError(
-            f"{place}: without: {unknown_name(f'{by} of inherited {key}', name, valid)}"
-        )
+    first = {str(row.get(columns[0])) for row in rows if row is not None}
+    # A name may stand without quotes, its dots between the steps: `deviations.turn.id-shape`.
+    splits = ((".".join(names[:count]), *names[count:]) for count in range(1, len(names) + 1))
+    values = next((split for split in splits if split[0] in first), (".".join(names),))
+    left = [row for row in rows if row is not None]
+    for column, value in zip(columns, values, strict=False):
+        valid = {_column(key, row, column) for row in left}
+        if value not in valid:
+            what = f"{column} of inherited {key}"
+            what += f" of {values[0]}" if column != columns[0] else ""
+            raise UsageError(f"{place}: without: {unknown_name(what, value, valid)}")
+        left = [row for row in left if _column(key, row, column) == value]
     # A removed row leaves None at its index, so that the places of other rows stay right.
-    part.value[key] = [None if row is None or row.get(by) == name else row for row in rows]
+    gone = {id(row) for row in left}
+    part.value[key] = [None if id(row) in gone else row for row in rows]
+
+
+def _column(key: str, row: Mapping[str, Any], column: str) -> str:
+    return str(row.get(column, ROW_KEYS[key,].get(column, "")))
 
 
 def _members(value: Any, loc: Loc = ()) -> list[Loc]:

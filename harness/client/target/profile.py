@@ -1,24 +1,31 @@
 """Profiles: how to start and reach one kind of server, and its known deviations."""
 
 import re
-import shlex
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationError,
     model_validator,
 )
 
+from harness.client.target.editions import (
+    Edition,
+    Ranged,
+    RangedCapability,
+    ReleaseBlock,
+    Version,
+    edition_of,
+)
 from harness.client.target.inheritance import merge_profiles
 from harness.client.target.mistakes import first_mistake
 from harness.client.target.naming import (
@@ -29,16 +36,20 @@ from harness.client.target.naming import (
     Variable,
     VariableValue,
 )
-from harness.client.target.shell_syntax import as_shell_command, operator_of
+from harness.client.target.release_rows import block_of, first_range, select_release
+from harness.client.target.tables import Table, Words
 from harness.client.target.tomltext import Place, Toml, read_toml, steps_of
 from harness.errors import UsageError
 from harness.protocol.dialects.table import DialectError, load_dialect
+from harness.protocol.releases import numbers_of, short_release
 from harness.trace.nearest import did_you_mean, unknown_name
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 
 # The prefix of places in a built-in profile: "profile spec:3:1".
 BUILT_IN_PREFIX = "profile "
+# The placeholder of `title` and `dialect` for the release.
+RELEASE = "{release}"
 # Values of `extends` for a profile that extends nothing.
 NOTHING = ("", "none")
 
@@ -46,11 +57,7 @@ NOTHING = ("", "none")
 Listening = Literal["ws", "unix", "ws-unix"]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Deviation(_Table):
+class Deviation(Ranged):
     """One known contradiction of the specification, or one entry of a baseline.
 
     `rule` is a rule id, `scenario` a glob over scenario ids, `pinned` a text that the violation
@@ -65,7 +72,7 @@ class Deviation(_Table):
     expires: date | None = None
 
 
-class Tool(_Table):
+class Tool(Ranged):
     """A tool of this server, to which an intent of the scripted model becomes a call.
 
     `name`, `namespace` and the texts of `arguments` may hold the intent's values in braces.
@@ -95,7 +102,7 @@ def _check_pattern_lists(value: dict[str, list[str]]) -> dict[str, list[str]]:
 Outcome = Literal["ok", "failed", "declined", "refused"]
 
 
-class Bounds(_Table):
+class Bounds(Table):
     """Bounds in seconds; `settle` is the silence after which nothing more is expected."""
 
     start: float = Field(default=10.0, gt=0)
@@ -116,23 +123,31 @@ def _check_keys(value: list[str]) -> list[str]:
 
 
 def _check_dialect(value: str) -> str:
+    if RELEASE in value:
+        return value  # It is checked again with the release.
     try:
         return load_dialect(value).name if value else ""
     except DialectError as error:
         raise ValueError(str(error)) from error
 
 
-def _split_words(value: Any) -> Any:
+def _name_capabilities(value: Any) -> Any:
+    """Return a list of capabilities with the names of those that some releases alone offer."""
+    if not isinstance(value, list):
+        return value
     try:
-        return split_command(value) if isinstance(value, str) else value
-    except UsageError as error:
-        raise ValueError(str(error)) from error
+        return [
+            RangedCapability.model_validate(one).name if isinstance(one, dict) else one
+            for one in cast("list[Any]", value)
+        ]
+    except ValidationError as error:
+        raise ValueError(
+            "expected names of capabilities, or tables with name, since and until: "
+            f"{error.errors()[0]['msg'].removeprefix('Value error, ')}"
+        ) from error
 
 
-Words = Annotated[list[str], BeforeValidator(_split_words)]
-
-
-class Program(_Table):
+class Program(Table):
     """A program without which the server cannot provide a capability.
 
     `command` is harmless and shows whether it works; it is looked for in `places`, then on PATH.
@@ -145,7 +160,7 @@ class Program(_Table):
     places: list[str] = Field(default_factory=list[str])
 
 
-class ExecProgram(_Table):
+class ExecProgram(Table):
     """The program of `agent exec`, and the words of its command line, in this order.
 
     Each but the first two is added if it is needed, with its placeholder filled in; an empty one
@@ -165,7 +180,7 @@ class ExecProgram(_Table):
     image: Words = Field(default_factory=lambda: ["--image", "{value}"])
 
 
-class SdkProgram(_Table):
+class SdkProgram(Table):
     """The driver program of an SDK: see docs/sdk-judging.md.
 
     `agent_name` is the program that the SDK looks for on PATH without agentPathOverride.
@@ -175,7 +190,7 @@ class SdkProgram(_Table):
     agent_name: ProgramName = "agent"
 
 
-class Profile(_Table):
+class Profile(Table):
     """One kind of server. See docs/profiles.md."""
 
     name: ProfileName
@@ -189,7 +204,9 @@ class Profile(_Table):
     initialize: dict[str, Any] = Field(default_factory=dict[str, Any])
     home_env: Variable = "AGENT_HOME"
     env: dict[Variable, VariableValue] = Field(default_factory=dict[str, str])
-    capabilities: Literal["probe"] | list[str] = "probe"
+    capabilities: Annotated[Literal["probe"] | list[str], BeforeValidator(_name_capabilities)] = (
+        "probe"
+    )
     thread: dict[str, Any] = Field(default_factory=dict[str, Any])
     turn: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     agent_folder: FolderInProject = ".agent"
@@ -210,7 +227,10 @@ class Profile(_Table):
     )
     deviations: list[Deviation] = Field(default_factory=list[Deviation])
     dialect: Annotated[str, AfterValidator(_check_dialect)] = ""
+    version: Version = Field(default_factory=Version)
+    releases: list[ReleaseBlock] = Field(default_factory=list[ReleaseBlock])
     _toml: Toml | None = PrivateAttr(default=None)
+    _edition: Edition | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -220,7 +240,7 @@ class Profile(_Table):
             return value
         members = cast("dict[str, Any]", value)
         name = members.get("dialect")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name or RELEASE in name:
             return members
         try:
             dialect = load_dialect(name)
@@ -236,9 +256,14 @@ class Profile(_Table):
             "names": renamed | (cast("dict[str, Any]", given) if isinstance(given, dict) else {}),
         }
 
-    def remember_places(self, toml: Toml) -> None:
-        """Keep the place of each key for later checks."""
-        self._toml = toml
+    def remember(self, toml: Toml, edition: Edition | None) -> None:
+        """Keep the place of each key for later checks, and the release that it was read for."""
+        self._toml, self._edition = toml, edition
+
+    @property
+    def edition(self) -> Edition | None:
+        """The release that it was read for, None if it knows of no releases."""
+        return self._edition
 
     def place(self, *loc: str | int, key: bool = False) -> Place:
         """Return the place of a value, or a key, in the profile's file or one that it extends."""
@@ -268,67 +293,159 @@ class Profile(_Table):
 
 
 def builtin_names() -> list[str]:
-    """Return the names of the profiles that ship with the harness."""
-    folder = resources.files("harness.client.target") / "profiles"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir())
+    """Return the names of the profiles that ship with the harness.
+
+    Of a family of releases these are the name of all, and those of its oldest and newest one.
+    """
+    return sorted(name for family, ends in _built_in_files().items() for name in (family, *ends))
 
 
-def load_profile(name: str) -> Profile:
-    """Load a profile, built-in or a file, with all that it inherits; `UsageError` if not valid."""
-    if name and name not in builtin_names() and Path(name).is_dir():
+@cache
+def _built_in_files() -> dict[str, tuple[str, ...]]:
+    """Return the built-in files, and the names of their oldest and newest releases, if any."""
+    files: dict[str, tuple[str, ...]] = {}
+    for entry in (resources.files("harness.client.target") / "profiles").iterdir():
+        name = entry.name.removesuffix(".toml")
+        version = tomllib.loads(entry.read_text("utf-8")).get("version", {})
+        ends = (version[end] for end in ("oldest", "newest") if end in version)
+        files[name] = tuple(f"{name}-{short_release(end)}" for end in ends)
+    return files
+
+
+def built_in_release(name: str) -> tuple[str, str] | None:
+    """Return the built-in file and the release of a name: (`codex`, `0.118`) or (`spec`, "").
+
+    None if it is not a built-in profile.
+    """
+    files = _built_in_files()
+    family, _, release = name.partition("-")
+    if name in files:
+        return name, ""
+    return (family, release) if files.get(family) and numbers_of(release) else None
+
+
+class _Source(NamedTuple):
+    """A file, the folder in which its own paths begin, and the release in its name, if any."""
+
+    toml: Toml
+    folder: Path
+    release: str = ""
+
+
+def load_profile(name: str, release: str = "") -> Profile:
+    """Load a profile, built-in or a file, with all that it inherits; `UsageError` if not valid.
+
+    `release` is what the server says, "" if unknown: the newest that the profile knows. A name with
+    a release, such as `codex-0.118`, has that one.
+    """
+    is_built_in = built_in_release(name) is not None
+    if name and not is_built_in and Path(name).is_dir():
         raise UsageError(f"--target {name} is a folder; expected a profile's name or TOML file")
-    if name not in builtin_names() and not Path(name).is_file():
+    if not is_built_in and not Path(name).is_file():
         near = did_you_mean(name, builtin_names())
         raise UsageError(
             f"no profile {name!r}: not a file, and the built-in ones are "
             f"{', '.join(builtin_names())}{near}"
         )
-    return _make_profile(_resolve_inheritance(*_read_profile(name, Path()), ()))
+    return _make_profile(_read_profile(name, Path()), release)
 
 
-def parse_profile(text: str, file: str, *, folder: Path = Path()) -> Profile:
+def parse_profile(text: str, file: str, *, folder: Path = Path(), release: str = "") -> Profile:
     """Return a profile from TOML text, with what it inherits; paths begin in `folder`.
 
-    Raises `UsageError`, with the place and advice, if it is not valid.
+    `release` is as in `load_profile`. Raises `UsageError`, with place and advice, if not valid.
     """
-    return _make_profile(_resolve_inheritance(read_toml(text, file), folder, ()))
+    return _make_profile(_Source(read_toml(text, file), folder), release)
 
 
-def _make_profile(toml: Toml) -> Profile:
+def _make_profile(source: _Source, release: str) -> Profile:
+    chain = _read_chain(source)
+    edition = _edition([source.toml for source in chain], chain, release)
+    toml = _merge_chain([source.toml for source in chain], edition and edition.rows_of)
+    if edition is not None:
+        _fill_release(toml.value, edition)
     profile = _validate_profile(toml)
-    profile.remember_places(toml)
+    profile.remember(toml, edition)
     return profile
 
 
-def _read_profile(name: str, folder: Path) -> tuple[Toml, Path]:
-    """Return a built-in profile, or a file, and the folder in which its own paths begin."""
-    if name in builtin_names():
-        source = resources.files("harness.client.target") / "profiles" / f"{name}.toml"
-        return read_toml(source.read_text("utf-8"), BUILT_IN_PREFIX + name), Path()
+def _edition(files: Sequence[Toml], chain: Sequence[_Source], release: str) -> Edition | None:
+    """Return the release to read the files for, None if they know of no releases."""
+    version = _validate_profile(_merge_chain(files, None)).version
+    named = next((source.release for source in chain if source.release), "")
+    if version.oldest is None or version.newest is None:
+        for toml in files:
+            if (place := first_range(toml)) is not None:
+                raise UsageError(
+                    f"{place}: nothing says of which releases the profile is; add [version] with "
+                    "oldest and newest"
+                )
+        return None
+    return edition_of(version, named or release, is_named=bool(named))
+
+
+def _fill_release(value: dict[str, Any], edition: Edition) -> None:
+    """Put the release into the name, the title and the dialect."""
+    if edition.release:
+        value["name"] = f"{value['name']}-{short_release(edition.release)}"
+    told = edition.release or "(release not known)"
+    for key, release in (("title", told), ("dialect", edition.judged_as)):
+        if isinstance(value.get(key), str):
+            value[key] = value[key].replace(RELEASE, release)
+
+
+def _read_profile(name: str, folder: Path) -> _Source:
+    """Return a built-in profile, or a file."""
+    if (built_in := built_in_release(name)) is not None:
+        file, release = built_in
+        source = resources.files("harness.client.target") / "profiles" / f"{file}.toml"
+        toml = read_toml(source.read_text("utf-8"), BUILT_IN_PREFIX + file)
+        return _Source(toml, Path(), release)
     path = folder / name
     try:
-        return read_toml(path.read_text("utf-8"), str(path)), path.parent
+        return _Source(read_toml(path.read_text("utf-8"), str(path)), path.parent)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {_cause(error)}") from error
 
 
-def _resolve_inheritance(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
-    """Return a file with everything that it inherits; `chain` are the files that extend it."""
-    chain = (*chain, _identity(toml.file))
-    extended = _validate_profile(toml).extends
-    if extended in NOTHING:
-        return toml
-    prefix = f"{toml.place(('extends',))}: extends:"
-    names = builtin_names()
-    if extended not in names and not (folder / extended).is_file():
-        raise UsageError(
-            f"{prefix} {unknown_name('profile', extended, (*names, 'none'))} "
-            f"(and there is no file {folder / extended})"
-        )
-    base, base_folder = _read_profile(extended, folder)
-    if _identity(base.file) in chain:
-        raise UsageError(f"{prefix} {extended!r} extends this file itself; extend another one")
-    return merge_profiles(_resolve_inheritance(base, base_folder, chain), toml)
+def _read_chain(source: _Source) -> list[_Source]:
+    """Return a file and those that it extends, itself first, each validated on its own."""
+    chain = [source]
+    while True:
+        toml = source.toml
+        extended = _validate_file(toml).extends
+        if extended in NOTHING:
+            return chain
+        prefix = f"{toml.place(('extends',))}: extends:"
+        if built_in_release(extended) is None and not (source.folder / extended).is_file():
+            raise UsageError(
+                f"{prefix} {unknown_name('profile', extended, (*builtin_names(), 'none'))} "
+                f"(and there is no file {source.folder / extended})"
+            )
+        source = _read_profile(extended, source.folder)
+        if _identity(source.toml.file) in {_identity(one.toml.file) for one in chain}:
+            raise UsageError(f"{prefix} {extended!r} extends this file itself; extend another one")
+        chain.append(source)
+
+
+def _validate_file(toml: Toml) -> Profile:
+    """Return a file on its own, with its blocks checked; `UsageError` if it is not valid."""
+    profile = _validate_profile(toml)
+    for index in range(len(profile.releases)):
+        block = block_of(toml, index)
+        _validate_profile(Toml(block.file, {"name": "x"} | block.value, block.keys, block.values))
+    return profile
+
+
+def _merge_chain(files: Sequence[Toml], release: str | None) -> Toml:
+    """Return a file with everything that it inherits, for one release; None: for any."""
+    *own_files, base = files
+    result = select_release(base, release)
+    for index in reversed(range(len(own_files))):
+        every = partial(_merge_chain, files[index + 1 :], None)
+        own = select_release(own_files[index], release)
+        result = merge_profiles(result, own, None if release is None else every)
+    return result
 
 
 def _identity(file: str) -> str:
@@ -345,25 +462,6 @@ def _validate_profile(toml: Toml) -> Profile:
 
 def _cause(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else "") or str(error)
-
-
-def split_command(command: str) -> list[str]:
-    """Split a command as a POSIX shell would; `UsageError` if it is empty or needs a shell."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(
-            f"the command {command!r} cannot be split as by a shell: {error}; fix its quotes"
-        ) from error
-    if not words:
-        raise UsageError("the command is empty; give --server-cmd 'program arguments'")
-    operator = operator_of(command)
-    if operator:
-        raise UsageError(
-            f"the command holds {operator!r}, and no shell runs it; write "
-            f"{as_shell_command(command)}, or quote what is a word"
-        )
-    return words
 
 
 def fill(template: Any, values: Mapping[str, str]) -> Any:

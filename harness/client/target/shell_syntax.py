@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from harness.errors import UsageError
+
 _OPERATOR = re.compile(r"\|\|?|&&?|;;?|\d?(?:>>?|<<?<?)(?:&\d)?|\d?>&\d|&>>?")
 # Operators that a shell recognises inside a word: `2>err.log`, `agent>log`, `server.py;`.
 _ATTACHED_OPERATOR = re.compile(r"[^<>]*[<>].*|.*[;&|]", re.S)
@@ -62,3 +64,22 @@ def expansion_hint(words: Sequence[str]) -> str:
 def unexpanded_arguments(words: Sequence[str]) -> Iterator[str]:
     """Return the arguments that a shell would have expanded."""
     return (word for word in words[1:] if word.startswith("~/") or _VARIABLE.match(word))
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command as a POSIX shell would; `UsageError` if it is empty or needs a shell."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(
+            f"the command {command!r} cannot be split as by a shell: {error}; fix its quotes"
+        ) from error
+    if not words:
+        raise UsageError("the command is empty; give --server-cmd 'program arguments'")
+    operator = operator_of(command)
+    if operator:
+        raise UsageError(
+            f"the command holds {operator!r}, and no shell runs it; write "
+            f"{as_shell_command(command)}, or quote what is a word"
+        )
+    return words

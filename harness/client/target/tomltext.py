@@ -4,6 +4,7 @@
 alone.
 """
 
+import json
 import re
 import tomllib
 from bisect import bisect_right
@@ -89,7 +90,11 @@ def steps_of(key: str) -> tuple[str, ...]:
 
 def dotted_key(loc: Loc) -> str:
     """Return a path as a dotted key; a name that is not a bare key is quoted."""
-    return ".".join(str(step) if _BARE_KEY.fullmatch(str(step)) else f'"{step}"' for step in loc)
+    names = map(str, loc)
+    return ".".join(
+        name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+        for name in names
+    )
 
 
 def _describe_error(message: str, text: str, file: str) -> str:

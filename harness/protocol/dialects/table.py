@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any, NamedTuple, cast
 
 from harness.errors import UsageError
+from harness.protocol.releases import holds_for, short_release
 
 FAMILY = "codex"
 """The shipping server whose releases the table describes."""
@@ -253,7 +254,7 @@ def load_table() -> dict[str, Any]:
 
 def dialect_names() -> list[str]:
     """Return the names of the studied releases, oldest first: `codex-0.107`, `codex-0.169`."""
-    return [PREFIX + _short(release) for release in load_table()["releases"]]
+    return [PREFIX + short_release(release) for release in load_table()["releases"]]
 
 
 @lru_cache(maxsize=8)
@@ -269,12 +270,12 @@ def load_dialect(name: str) -> Dialect:
     oldest, newest = version_of(releases[0]), version_of(releases[-1])
     is_named = name == FAMILY or name.startswith(PREFIX)
     if not is_named or not (version and oldest and newest and oldest <= version <= newest):
-        known = ", ".join(PREFIX + _short(one) for one in releases)
+        known = ", ".join(PREFIX + short_release(one) for one in releases)
         raise DialectError(
             f"unknown dialect {name!r}; known: {known}, each release between them, "
             f"and {FAMILY} for the newest"
         )
-    return _select(table, release if release.count(".") == 2 else f"{release}.0", version)
+    return _select(table, release if release.count(".") == 2 else f"{release}.0")
 
 
 def version_of(release: str) -> tuple[int, int, int] | None:
@@ -286,25 +287,15 @@ def version_of(release: str) -> tuple[int, int, int] | None:
     return major, minor, patch[0] if patch else 0
 
 
-def _short(release: str) -> str:
-    return release.removesuffix(".0")
-
-
-def _rows(table: Mapping[str, Any], kind: str, version: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a kind that hold for a version."""
-    for row in cast("list[dict[str, Any]]", table.get(kind, [])):
-        since, until = row.get("since"), row.get("until")
-        if since and version < version_of(since):
-            continue
-        if until and version >= version_of(until):
-            continue
-        yield row
-
-
-def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
+def _select(table: Mapping[str, Any], release: str) -> Dialect:
     ids = table["ids"]
+
+    def rows(kind: str) -> Iterator[dict[str, Any]]:
+        every = cast("list[dict[str, Any]]", table.get(kind, []))
+        return (row for row in every if holds_for(release, row))
+
     return Dialect(
-        name=f"{PREFIX}{_short(release)}",
+        name=f"{PREFIX}{short_release(release)}",
         release=release,
         environment=table["environment"],
         folder=table["folder"],
@@ -322,18 +313,15 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 tuple(row.get("needs", ())),
                 tuple(row.get("unless", ())),
             )
-            for row in _rows(table, "member", version)
+            for row in rows("member")
             for name in row.get("names") or [row["name"]]
         ),
-        renames=tuple(
-            RenameRow(row["type"], row["name"], row["wire"])
-            for row in _rows(table, "rename", version)
-        ),
+        renames=tuple(RenameRow(row["type"], row["name"], row["wire"]) for row in rows("rename")),
         words=tuple(
             WordRow(row["at"], row["text"], row["wire"], row.get("of_clients", False))
-            for row in _rows(table, "word", version)
+            for row in rows("word")
         ),
-        shapes=tuple(ShapeRow(row["at"], row["form"]) for row in _rows(table, "shape", version)),
+        shapes=tuple(ShapeRow(row["at"], row["form"]) for row in rows("shape")),
         drops=tuple(
             DropRow(
                 row.get("type", ""),
@@ -348,16 +336,14 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row.get("stored", True),
                 row.get("where", {}),
             )
-            for row in _rows(table, "drop", version)
+            for row in rows("drop")
         ),
-        methods={row["name"]: _method_row(row) for row in _rows(table, "method", version)},
+        methods={row["name"]: _method_row(row) for row in rows("method")},
         joins={
             row["method"]: JoinRow(row["method"], row["via"], row["params"], row["result"])
-            for row in _rows(table, "join", version)
+            for row in rows("join")
         },
-        orders=tuple(
-            OrderRow(row["first"], row["second"]) for row in _rows(table, "order", version)
-        ),
+        orders=tuple(OrderRow(row["first"], row["second"]) for row in rows("order")),
         notifications=tuple(
             NotificationRow(
                 row["method"],
@@ -372,7 +358,7 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 tuple(row.get("lost", ())),
                 row.get("where", {}),
             )
-            for row in _rows(table, "notification", version)
+            for row in rows("notification")
         ),
         holds=tuple(
             HoldRow(
@@ -385,7 +371,7 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row.get("where", {}),
                 tuple(row.get("unless", ())),
             )
-            for row in _rows(table, "hold", version)
+            for row in rows("hold")
         ),
         refusals=tuple(
             RefuseRow(
@@ -395,28 +381,26 @@ def _select(table: Mapping[str, Any], release: str, version: Any) -> Dialect:
                 row["message"],
                 tuple(row.get("needs", ())),
             )
-            for row in _rows(table, "refuse", version)
+            for row in rows("refuse")
         ),
-        error_codes={row["text"]: row["wire"] for row in _rows(table, "error_code", version)},
-        client_words=tuple(
-            (row["rule"], row["actual"]) for row in _rows(table, "client_word", version)
-        ),
-        unknown_settings=tuple(row["path"] for row in _rows(table, "unknown_setting", version)),
+        error_codes={row["text"]: row["wire"] for row in rows("error_code")},
+        client_words=tuple((row["rule"], row["actual"]) for row in rows("client_word")),
+        unknown_settings=tuple(row["path"] for row in rows("unknown_setting")),
         final_failures=next(
             (
                 FinalFailuresRow(frozenset(row["statuses"]), frozenset(row["codes"]))
-                for row in _rows(table, "final_failure", version)
+                for row in rows("final_failure")
             ),
             None,
         ),
         unknown_note=next(
             (
                 UnknownNoteRow(row["one"], row["several"], row["line"])
-                for row in _rows(table, "unknown_note", version)
+                for row in rows("unknown_note")
             ),
             None,
         ),
-        told_to_all=frozenset(row["method"] for row in _rows(table, "told_to_all", version)),
+        told_to_all=frozenset(row["method"] for row in rows("told_to_all")),
     )
 
 

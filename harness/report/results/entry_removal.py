@@ -1,8 +1,9 @@
 """Removing a deviation of a profile: what to do, and the lines to paste into a file."""
 
+import json
+
 from harness.client.target.profile import BUILT_IN_PREFIX, Deviation, Profile
 from harness.client.target.tomltext import dotted_key
-from harness.report.results.baseline_update import entry_lines
 
 
 def removal_of(entry: Deviation, profile: Profile) -> tuple[str, str]:
@@ -16,34 +17,38 @@ def removal_of(entry: Deviation, profile: Profile) -> tuple[str, str]:
     place, own_file = profile.place("deviations", index, "rule"), profile.place("name").file
     if place.file == own_file and not own_file.startswith(BUILT_IN_PREFIX):
         return f"it is at {place}", ""
-    key = dotted_key(("deviations", entry.rule))
-    # `without` removes all rows of a rule, so the others are written again.
-    others = [
-        other
-        for number, other in enumerate(profile.deviations)
-        if other.rule == entry.rule
-        and other != entry
-        and (own_file != profile.place("deviations", number, "rule").file or own_file == place.file)
-    ]
-    kept = [line for other in others for line in ("", *entry_lines(other))]
+    without = _without_line([_selector(entry, profile)])
+    edition = profile.edition
     if not own_file.startswith(BUILT_IN_PREFIX):
-        advice = f"it is inherited from {place}; write this at the top of {own_file}"
-        advice += ", and the rows at its end" if kept else ""
-        return advice, "\n".join([_without_line([*profile.without, key]), *kept])
-    lines = [
-        f'name = "{profile.name}-mine"',
-        f'extends = "{profile.name}"',
-        _without_line([key]),
-        *kept,
-    ]
+        if not profile.without:
+            return f"it is inherited from {place}; write this at the top of {own_file}", without
+        line = _without_line([*profile.without, _selector(entry, profile)])
+        return f"it is inherited from {place}; write this in {own_file}", line
+    family = own_file.removeprefix(BUILT_IN_PREFIX)
+    extends = profile.name if edition is None or edition.is_named else family
+    lines = [f'name = "{extends}-mine"', f'extends = "{extends}"']
+    if edition is not None and edition.is_newer and not edition.is_named:
+        lines += ["", "[[releases]]", f'since = "{edition.release}"']
     advice = f"it is built in ({place}); write these lines into a file, and give --target FILE"
-    return advice, "\n".join(lines)
+    return advice, "\n".join([*lines, without])
+
+
+def _selector(entry: Deviation, profile: Profile) -> str:
+    """Return the shortest key that names this entry alone of the profile's."""
+    columns = (entry.rule, entry.scenario, entry.pinned)
+    rows = [(one.rule, one.scenario, one.pinned) for one in profile.deviations]
+    for count in range(1, len(columns)):
+        if sum(row[:count] == columns[:count] for row in rows) == 1:
+            return dotted_key(("deviations", *columns[:count]))
+    return dotted_key(("deviations", *columns))
 
 
 def _without_line(keys: list[str]) -> str:
-    return f"without = [{', '.join(_literal(key) for key in keys)}]"
+    return f"without = [{', '.join(map(_literal, keys))}]"
 
 
 def _literal(key: str) -> str:
-    """Return a dotted key as a string of TOML that needs no escapes."""
+    """Return a dotted key as a string of TOML, without escapes if it needs none."""
+    if "'" in key:
+        return json.dumps(key, ensure_ascii=False)
     return f"'{key}'" if '"' in key else f'"{key}"'

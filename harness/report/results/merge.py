@@ -89,6 +89,9 @@ def merge(
     report.agent = shlex.join(profile.exec.command)
     report.sdk = shlex.join(profile.sdk.command)
     report.interrupted = interrupted
+    if (edition := profile.edition) is not None:
+        report.release, report.judged_as = edition.release, edition.judged_as
+        report.release_note, report.news = edition.note(profile.name), edition.news
     report.server = "; ".join(
         dict.fromkeys(outcome.server for outcome in outcomes if outcome.server)
     )
@@ -312,12 +315,16 @@ def _judge_baseline(
     for stale in state.stale_entries:
         entry = stale.entry
         how, lines = removal_of(entry, profile)
+        # What a profile says of the releases that it knows can be over in one that it does not.
+        edition = profile.edition if entry in profile.deviations else None
+        is_outside = edition is not None and edition.is_outside
+        release = f" in {edition.release}" if edition is not None and is_outside else ""
         report.issues.append(
             Issue(
                 "baseline.stale",
-                f"the deviation {_describe_entry(entry)} does not occur any more: "
+                f"the deviation {_describe_entry(entry)} does not occur any more{release}: "
                 f"{stale.reason} ({entry.reason})" + (f"; {how}" if how else ""),
-                Level.MUST,
+                Level.INFO if is_outside else Level.MUST,
                 repeat=commands.for_entry(entry),
                 where=places.get(entry, ""),
                 paste=lines,

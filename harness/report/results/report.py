@@ -178,6 +178,10 @@ class Report:
 
     `fuzz` has the results of `pytest -m fuzz`, each kind of case as `harness fuzz --json` prints
     it. `starts` are those of the server for its session scenarios.
+
+    `release` is what the server says, judged by the rows of `judged_as`; both are "" for a profile
+    of one release. `release_note` is a line on a release that the profile does not know, and `news`
+    is `new since 0.169` for one that is newer; "" for others.
     """
 
     target: str
@@ -203,6 +207,10 @@ class Report:
     unplayed: list[str] = field(default_factory=list[str])
     fuzz: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     starts: list[ServerStart] = field(default_factory=list[ServerStart])
+    release: str = ""
+    judged_as: str = ""
+    release_note: str = ""
+    news: str = ""
 
     @property
     def programs(self) -> Programs:

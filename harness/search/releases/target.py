@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
-from harness.client.target.profile import load_profile, split_command
+from harness.client.target.profile import load_profile
+from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 from harness.report.results.rerun_command import Programs
 

@@ -45,8 +45,9 @@ def report_of(
     bundled: Collection[str] = (),
     shipped: Sequence[Deviation] = (),
     own: Collection[str] = (),
+    profile: Profile | None = None,
 ) -> Report:
-    profile = Profile(name="p", command=["server"], capabilities=capabilities)
+    profile = profile or Profile(name="p", command=["server"], capabilities=capabilities)
     return merge(
         list(outcomes),
         loose,

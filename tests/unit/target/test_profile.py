@@ -16,8 +16,8 @@ from harness.client.target.profile import (
     fill,
     load_profile,
     parse_profile,
-    split_command,
 )
+from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 
 
@@ -29,7 +29,7 @@ def test_builtin_profile_loads_and_knows_its_name(name: str) -> None:
 
 
 def test_the_built_in_profiles_are_these() -> None:
-    assert builtin_names() == ["codex-0.107", "codex-0.169", "reference", "spec"]
+    assert builtin_names() == ["codex", "codex-0.107", "codex-0.169", "reference", "spec"]
 
 
 MISTAKES = {
@@ -185,7 +185,7 @@ def test_profile_is_found_by_path(tmp_path: Path) -> None:
 
 
 def test_profile_that_is_not_there_names_the_built_in_ones() -> None:
-    with pytest.raises(UsageError, match="the built-in ones are codex-"):
+    with pytest.raises(UsageError, match="the built-in ones are codex, codex-0"):
         load_profile("refrence")
 
 

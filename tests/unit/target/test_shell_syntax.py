@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.client.target.profile import split_command
 from harness.client.target.program import find_program
-from harness.client.target.shell_syntax import unexpanded_arguments
+from harness.client.target.shell_syntax import split_command, unexpanded_arguments
 from harness.errors import UsageError
 
 
