@@ -32,6 +32,8 @@ _NEEDS_A_TARGET = (
     "tag",
     "no_bundled",
     "snapshots",
+    "confine",
+    "confine_auto",
 )
 _TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
 _PREFIX = "--harness-"
@@ -92,6 +94,10 @@ def _options(add: Callable[..., None]) -> None:
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
     lanes = "scenarios that are played at once, each on a server of its own (default: by the cores)"
     add("--lanes", type=_at_least_one, default=None, metavar="N", help=lanes)
+    confine = "confine the server: its own folders, no secrets, loopback alone (Linux, bubblewrap)"
+    add("--confine", action="store_true", help=confine)
+    auto = "as --confine where that is possible; elsewhere one line says why not"
+    add("--confine-auto", action="store_true", help=auto)
     add("--keep-going", action="store_true", help="play on where the server hangs all the time")
     snapshots = "keep a transcript of each scenario in this folder, for harness snapshots review"
     add("--snapshots", default="", metavar="DIR", help=snapshots)

@@ -96,19 +96,26 @@ def configure(
     run: str = "",
     plays: PlayLimits = _ONCE,
     release: str | None = None,
+    confined: bool = False,
 ) -> Config:
     """Check all options before a server is started. Raises `UsageError` for the first mistake.
 
     `lacks` is what another process of this run found missing on the machine; None checks the
     machine. So does `release`, that of the server for a profile of several releases; None asks it.
+    `confined`: the programs run confined (see `enter_confined_run`).
     """
     commands = (server_cmd, agent_cmd, sdk_cmd)
-    profile = _with_commands(load_profile(target, release or ""), *commands)
+
+    def load(release: str) -> Profile:
+        profile = _with_commands(load_profile(target, release), *commands)
+        return profile.as_confined() if confined else profile
+
+    profile = load(release or "")
     book = load_book()
     edition = profile.edition
     if release is None and edition is not None and not edition.is_named:
         release = ask_release(profile, book, scale=scale if 0 < scale < math.inf else 1.0)
-        profile = _with_commands(load_profile(target, release), *commands)
+        profile = load(release)
     given_commands = {"server": bool(server_cmd), "agent": bool(agent_cmd), "sdk": bool(sdk_cmd)}
     surfaces = _chosen_surfaces(profile, **given_commands)
     if not surfaces:

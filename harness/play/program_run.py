@@ -11,6 +11,7 @@ from typing import Final
 
 import anyio
 
+from harness.client.target.confine.command import Confinement
 from harness.client.target.process import ProcessExit, ServerProcess, start
 from harness.errors import TargetGone
 from harness.trace.frame import DamageKind, Direction
@@ -36,6 +37,7 @@ class Program:
     scratch: Path
     stdin: bytes = b""
     variables: tuple[str, ...] = ()
+    confinement: Confinement | None = None
 
 
 async def run_program(
@@ -70,6 +72,7 @@ async def run_program(
         home=program.cwd,
         temporary=temporary,
         option="--agent-cmd",
+        confinement=program.confinement,
     )
     argv, cwd = tuple(program.argv), str(program.cwd)
     recorder.mark(ProgramStarted(connection, argv, cwd, program.variables))

@@ -43,8 +43,10 @@ def _ask_command(profile: Profile, command: Sequence[str]) -> str:
     except UsageError:  # A run with this program says why.
         return ""
     with tempfile.TemporaryDirectory() as home:
-        env = environment({}, Path(home), profile.home_env)
-        status, text = run_briefly(program, env)
+        env = environment({}, Path(home), profile.home_env, confined=profile.is_confined)
+        confinement = profile.confinement(Path(home))
+        words = program if confinement is None else confinement.brief_command(program)
+        status, text = run_briefly(words, env)
     return profile.version.find_release(text) if status == 0 else ""
 
 

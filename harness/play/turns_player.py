@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from harness.client.target.confine.command import Confinement
 from harness.client.target.process import ProcessExit
 from harness.client.target.profile import Bounds, ExecProgram, fill
 from harness.model.model import ScriptedModel
@@ -50,6 +51,7 @@ class Stage:
     scratch: Path
     params: Mapping[str, Any]
     places: Mapping[str, str]
+    confinement: Confinement | None = None
 
 
 @dataclass(slots=True)

@@ -68,6 +68,12 @@ def run(
     repeat: Repeat = 1,
     retries: Retries = 0,
     max_time: MaxTime = None,
+    confine: Annotated[
+        bool, typer.Option("--confine", help="its own folders and loopback alone, no secrets")
+    ] = False,
+    confine_auto: Annotated[
+        bool, typer.Option("--confine-auto", help="as --confine, where it is possible")
+    ] = False,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="play on where the server hangs all the time")
     ] = False,
@@ -142,6 +148,8 @@ def run(
     for name, is_set in (
         ("--harness-strict", strict),
         ("--harness-update-baseline", update_baseline),
+        ("--harness-confine", confine),
+        ("--harness-confine-auto", confine_auto),
         ("--harness-keep-going", keep_going),
         ("--harness-snapshots-strict", snapshots_strict),
         ("-x", exit_first),

@@ -35,6 +35,7 @@ from harness.cli.suite.reporting import Synthetic, emit, print_summary
 from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.run_history import keep_report, run_name
 from harness.cli.suite.snapshots import Snapshots
+from harness.client.target.confine.entering import enter_confined_run
 from harness.client.target.host import Lack
 from harness.client.target.run_folders import remove_dead_runs
 from harness.client.target.shell_syntax import split_command
@@ -70,6 +71,7 @@ from harness.trace.surfaces import SESSION, surface_of
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 STARTS, RELEASE = "harness_starts", "harness_release"
 RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
+CONFINED = "harness_confined"
 STATUS_INCOMPLETE = 6
 """The exit status of a run that ran out of time, with nothing wrong in what was played."""
 
@@ -89,6 +91,12 @@ class PytestPlugin:
         lacks = None if worker is None else [Lack(**lack) for lack in worker[LACKS]]
         arguments = read_arguments(config)
         self._update = BaselineUpdate(option) if option.update_baseline else None
+        # Workers are started from the network of the controller.
+        self._unconfined = ""
+        if worker is None and (option.confine or option.confine_auto):
+            self._unconfined = enter_confined_run(is_required=option.confine)
+        wanted = (option.confine or option.confine_auto) and not self._unconfined
+        confined = wanted if worker is None else worker[CONFINED]
         self.config = configure(
             target="spec" if option.target is None else option.target,
             server_cmd=option.server_cmd or "",
@@ -110,6 +118,7 @@ class PytestPlugin:
                 option.max_time,
                 None if worker is None else worker[DEADLINE],
             ),
+            confined=confined,
         )
         self._named_paths = arguments.named_paths()
         check_globs(self.config.entry_scenarios, self._named_paths)
@@ -131,7 +140,8 @@ class PytestPlugin:
         target = self.config.option or self.config.profile.name
         profile = self.config.profile
         commands = (profile.command, profile.exec.command, profile.sdk.command)
-        self._stories = Stories(Programs(target, *map(shlex.join, commands)))
+        programs = Programs(target, *map(shlex.join, commands), confined=profile.is_confined)
+        self._stories = Stories(programs)
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []
@@ -279,6 +289,7 @@ class PytestPlugin:
         node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
         node.workerinput[RELEASE] = self.config.release
         node.workerinput[RUN] = self.config.run
+        node.workerinput[CONFINED] = self.config.profile.is_confined
         node.workerinput[DEADLINE] = self.config.plays.deadline
 
     @pytest.hookimpl(optionalhook=True)
@@ -385,7 +396,7 @@ class PytestPlugin:
             terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
         if self.report is not None:
             updated = self._update.told if self._update else ""
-            notes = (self.collecting.note, updated, self._laning.note)
+            notes = (self.collecting.note, updated, self._laning.note, self._unconfined)
             note = "\n".join(filter(None, notes))
             print_summary(
                 self.report,

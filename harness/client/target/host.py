@@ -13,7 +13,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from harness.client.target.confine.command import bubblewrap_words
+from harness.client.target.confine.table import Confine
 from harness.client.target.profile import Profile, Program
 
 MAX_CHECK_SECONDS = 10.0
@@ -42,22 +45,33 @@ class Lack:
 def lacks_of(profile: Profile) -> tuple[Lack, ...]:
     """Return the capabilities, promised or probed, whose program does not work on this machine."""
     promised = profile.capabilities
+    confine = profile.confine if profile.is_confined else None
     return tuple(
         lack
         for capability, program in profile.host.items()
         if promised == "probe" or capability in promised
-        for lack in _check_program(capability, program)
+        for lack in _check_program(capability, program, confine)
     )
 
 
-def _check_program(capability: str, program: Program) -> Iterator[Lack]:
+def _check_program(capability: str, program: Program, confine: Confine | None) -> Iterator[Lack]:
     name, *arguments = program.command
     path = os.pathsep.join([*program.places, os.environ.get("PATH", os.defpath)])
     executable = shutil.which(name, path=path)
     install = f"install {program.install}"
     if executable is None:
         yield Lack(capability, name, f"{name} was not found", install)
-    elif fault := _check_command([executable, *arguments], path):
+        return
+    command = [executable, *arguments]
+    if confine is not None:
+        wrapped = [*bubblewrap_words(confine, command, cwd=Path("/")), *command]
+        if (fault := _check_command(wrapped, path)) and not _check_command(command, path):
+            where = "as root, " if os.geteuid() == 0 else ""
+            cause = f"{executable} does not work {where}inside --confine ({fault})"
+            advice = "run as an ordinary user" if where else "run without --confine"
+            yield Lack(capability, name, cause, advice)
+            return
+    if fault := _check_command(command, path):
         advice = f"{install}, or {program.otherwise}" if program.otherwise else install
         yield Lack(capability, name, f"{executable} does not work here ({fault})", advice)
 

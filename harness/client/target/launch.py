@@ -28,12 +28,15 @@ async def launch(
     process = await start(
         find_program(fill(profile.command, values)),
         cwd=Path.cwd(),
-        env=environment(fill(profile.env, values), home, profile.home_env),
+        env=environment(
+            fill(profile.env, values), home, profile.home_env, confined=profile.is_confined
+        ),
         stderr=folder.path / f"{home.name}.stderr",
         owner=folder.path.name,
         home=home,
         temporary=folder.new_folder("tmp"),
         address=_dial_address(listening, values.get("listen", "")),
+        confinement=profile.confinement(folder.path),
     )
     if process.address:
         await _connect(process, bounds)

@@ -15,6 +15,8 @@ import anyio.to_thread
 import psutil
 from anyio.abc import Process
 
+from harness.client.target.confine.command import PASSED_VARIABLES, Confinement
+from harness.client.target.confine.end import ConfinedEnd
 from harness.client.target.connecting import connect_when_ready
 from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.process_tree import (
@@ -70,7 +72,7 @@ class ServerProcess:
     """A running server. Make it with `start`, end it with `stop`.
 
     `home` is its home and `temporary` its temporary folder; `address` is where it listens, "" if it
-    uses its standard streams.
+    uses its standard streams. `confined_end` is the report of its end if it is confined.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class ServerProcess:
         home: Path,
         temporary: Path,
         address: str = "",
+        confined_end: ConfinedEnd | None = None,
     ) -> None:
         self.command = command
         self.stderr_path = stderr
@@ -97,12 +100,15 @@ class ServerProcess:
         self._sockets: list[Connection] = []
         self._process = process
         self._mark = mark
-        self._descendants = Descendants(process.pid)
+        self._confined_end = confined_end
+        self._descendants: Descendants | None = None
         self._known: dict[int, psutil.Process] = {}
 
     @property
     def pid(self) -> int:
-        """Return the process id."""
+        """Return the process id; a confined server's, not that of bubblewrap around it."""
+        if self._confined_end is not None:
+            return self._confined_end.find_server(self._process.pid)
         return self._process.pid
 
     @property
@@ -120,14 +126,21 @@ class ServerProcess:
     @property
     def returncode(self) -> int | None:
         """Return the exit status, None while it runs."""
-        return self._process.returncode
+        status = self._process.returncode
+        if status is None or self._confined_end is None:
+            return status
+        return self._confined_end.status(status)
 
     async def wait(self) -> int:
         """Wait until the process has ended, and return its exit status."""
-        return await self._process.wait()
+        status = await self._process.wait()
+        return status if self._confined_end is None else self._confined_end.status(status)
 
     def children(self) -> set[int]:
         """Return the process ids of its living descendants."""
+        pid = self.pid
+        if self._descendants is None or self._descendants.pid != pid:
+            self._descendants = Descendants(pid)
         living = self._descendants.find_living()
         self._known.update(living)
         return set(living)
@@ -175,7 +188,7 @@ class ServerProcess:
     def terminate(self) -> None:
         """Send TERM to the process alone, not to its children, as a caller that aborts it would."""
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
+            os.kill(self.pid, signal.SIGTERM)
 
     async def stop(self, grace: float) -> ProcessExit:
         """End the server: close its input, then TERM, then KILL; `grace` seconds for each.
@@ -191,8 +204,10 @@ class ServerProcess:
             for socket in self._sockets:
                 await socket.release()
             await self._process.aclose()
+            if self._confined_end is not None:
+                survivors += self._confined_end.survivors(self._process.returncode)
             files = tuple(sorted(_paths_below(self.temporary)))
-            return ProcessExit(self._process.returncode, push, survivors, files)
+            return ProcessExit(self.returncode, push, survivors, files)
         raise RuntimeError("a shielded scope was cancelled")
 
     async def _make_end(self, grace: float) -> str:
@@ -207,7 +222,8 @@ class ServerProcess:
         if await self._wait_until_gone(grace):
             return "TERM"
         self._signal(signal.SIGKILL)
-        await self._wait_until_gone(grace)
+        if not await self._wait_until_gone(grace) and self._confined_end is not None:
+            self._process.kill()  # With it everything confined ends.
         return "KILL"
 
     async def _wait_until_gone(self, bound: float) -> bool:
@@ -234,6 +250,7 @@ async def start(
     temporary: Path,
     address: str = "",
     option: str = "--server-cmd",
+    confinement: Confinement | None = None,
 ) -> ServerProcess:
     """Start a server in a session of its own.
 
@@ -242,17 +259,24 @@ async def start(
     `option` is the option that takes its command; errors name it.
 
     `owner` names the run, for `kill_processes_of`. `temporary` is a folder for its temporary files
-    alone. With an `address` its standard output goes to its standard error, and the caller
-    connects to the address.
+    alone. With a `confinement` it runs in that. With an `address` its standard output goes to its
+    standard error, and the caller connects to the address.
     """
     ignore_lost_input()
     mark = f"{owner}:{uuid.uuid4().hex}"
+    variables = {"TMPDIR": str(temporary), **env, MARK: mark}
+    words, confined_end, descriptors = command, None, ()
+    if confinement is not None:
+        confined_end = ConfinedEnd()
+        descriptors = (confined_end.writer,)
+        words = confinement.command(command, cwd=cwd, env=variables, report=confined_end.writer)
     with stderr.open("ab") as sink:
         try:
             process = await anyio.open_process(
-                command,
+                words,
                 cwd=cwd,
-                env={"TMPDIR": str(temporary), **env, MARK: mark},
+                env=variables,
+                pass_fds=descriptors,
                 stdout=sink.fileno() if address else PIPE,
                 stderr=sink.fileno(),
                 start_new_session=True,
@@ -261,13 +285,27 @@ async def start(
             if error.errno in _OWN_LIMITS:
                 raise
             raise NotStarted(describe_start_failure(command, error, option)) from error
+        finally:
+            if confined_end is not None:
+                confined_end.close_writer()
     return ServerProcess(
-        process, command, stderr, mark, home=home, temporary=temporary, address=address
+        process,
+        command,
+        stderr,
+        mark,
+        home=home,
+        temporary=temporary,
+        address=address,
+        confined_end=confined_end,
     )
 
 
-def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
+def environment(
+    profile_env: Mapping[str, str], home: Path, home_env: str, *, confined: bool = False
+) -> dict[str, str]:
     """Return the server's environment: ours without secrets and proxies, and the profile's.
+
+    If it is `confined`, ours is reduced to `PASSED_VARIABLES` and the locale.
 
     Git does not search above the home and the workspaces beside it, so that `git status` there does
     not reach the user's repository. `start` adds the folder for temporary files.
@@ -279,6 +317,7 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
         if (value := os.environ.get(name)) is not None
         and not name.upper().endswith(_INHERITED_SECRETS)
         and name.lower() not in _DROPPED
+        and (not confined or name in PASSED_VARIABLES or name.startswith("LC_"))
     }
     env.update({"HOME": str(home), home_env: str(home), "NO_PROXY": "127.0.0.1,localhost"})
     env["GIT_CEILING_DIRECTORIES"] = str(home.parent)
@@ -286,9 +325,12 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
     return env
 
 
-def describe_environment(profile_env: Mapping[str, str], home_env: str) -> str:
+def describe_environment(
+    profile_env: Mapping[str, str], home_env: str, *, confined: bool = False
+) -> str:
     """Return words on variables of ours that a server gets changed or not at all, "" if none."""
-    env = environment(profile_env, Path("private"), home_env)  # Only names of variables are shown.
+    # Only names of variables are shown.
+    env = environment(profile_env, Path("private"), home_env, confined=confined)
     values = {name: value for name, value in os.environ.items() if name.lower() != _CURRENT_TEST}
     changed = [name for name in sorted(env) if env[name] != values.get(name)]
     missing = [name for name in sorted(values) if name not in env]

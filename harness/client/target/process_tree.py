@@ -26,7 +26,7 @@ class Descendants:
     """
 
     def __init__(self, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
         self._living: dict[int, psutil.Process] = {}
 
     def find_living(self) -> dict[int, psutil.Process]:
@@ -36,16 +36,29 @@ class Descendants:
             # next look.
             processes = {
                 pid: self._living.get(pid) or _find_process(pid)
-                for pid in _descendants_of(self._pid)
+                for pid in _descendants_of(self.pid)
             }
             self._living = {
                 pid: child for pid, child in processes.items() if child and is_alive(child)
             }
         else:
             self._living = {
-                child.pid: child for child in _descendants_by_psutil(self._pid) if is_alive(child)
+                child.pid: child for child in _descendants_by_psutil(self.pid) if is_alive(child)
             }
         return self._living
+
+
+def first_grandchild_of(pid: int) -> int | None:
+    """Return the process id of the first child of the first child, None if there is none."""
+    for _ in range(2):
+        if LISTS_CHILDREN:
+            children = _children_of(pid)
+        else:
+            children = [child.pid for child in _descendants_by_psutil(pid, recursive=False)]
+        if not children:
+            return None
+        pid = children[0]
+    return pid
 
 
 def _find_process(pid: int) -> psutil.Process | None:
@@ -90,9 +103,9 @@ def _read_proc_file(path: str) -> bytes:
         return source.readall()
 
 
-def _descendants_by_psutil(pid: int) -> list[psutil.Process]:
+def _descendants_by_psutil(pid: int, *, recursive: bool = True) -> list[psutil.Process]:
     try:
-        return psutil.Process(pid).children(recursive=True)
+        return psutil.Process(pid).children(recursive=recursive)
     except NO_ANSWER:
         return []
 

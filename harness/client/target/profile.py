@@ -18,6 +18,8 @@ from pydantic import (
     model_validator,
 )
 
+from harness.client.target.confine.command import Confinement
+from harness.client.target.confine.table import Confine
 from harness.client.target.editions import (
     Edition,
     Ranged,
@@ -217,6 +219,7 @@ class Profile(Table):
     exec: ExecProgram = Field(default_factory=ExecProgram)
     sdk: SdkProgram = Field(default_factory=SdkProgram)
     bounds: Bounds = Field(default_factory=Bounds)
+    confine: Confine = Field(default_factory=Confine)
     lanes: int = Field(default=0, ge=0)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"
@@ -231,6 +234,7 @@ class Profile(Table):
     releases: list[ReleaseBlock] = Field(default_factory=list[ReleaseBlock])
     _toml: Toml | None = PrivateAttr(default=None)
     _edition: Edition | None = PrivateAttr(default=None)
+    _is_confined: bool = PrivateAttr(default=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -264,6 +268,21 @@ class Profile(Table):
     def edition(self) -> Edition | None:
         """The release that it was read for, None if it knows of no releases."""
         return self._edition
+
+    @property
+    def is_confined(self) -> bool:
+        """Return whether its programs run confined in this run."""
+        return self._is_confined
+
+    def as_confined(self) -> "Profile":
+        """Return the profile for a run in which its programs are confined."""
+        profile = self.model_copy()
+        profile._is_confined = True
+        return profile
+
+    def confinement(self, folder: Path) -> Confinement | None:
+        """Return the confinement of a run with this folder of its own, None if it has none."""
+        return Confinement(self.confine, folder) if self._is_confined else None
 
     def place(self, *loc: str | int, key: bool = False) -> Place:
         """Return the place of a value, or a key, in the profile's file or one that it extends."""

@@ -108,7 +108,7 @@ class ExecBench:
         )
         stderr_words = f"; the end of its stderr: {run.stderr[-600:].strip()}" if run.stderr else ""
         profile = self._profile
-        changes = describe_environment(profile.env, profile.home_env)
+        changes = describe_environment(profile.env, profile.home_env, confined=profile.is_confined)
         self.blocker = Finding(
             "setup.no-events",
             f"`{shlex.join(profile.exec.command)}` wrote no event: it {ends}{stderr_words}; "

@@ -129,7 +129,13 @@ class ExecPlayer(TurnsPlayer):
     async def _run(self, turn: PlayedTurn, argv: list[str], prompt: str) -> None:
         stage = self._stage
         program = Program(
-            argv, stage.cwd, stage.env, stage.scratch, prompt.encode(), stage.variables
+            argv,
+            stage.cwd,
+            stage.env,
+            stage.scratch,
+            prompt.encode(),
+            stage.variables,
+            stage.confinement,
         )
         try:
             ended = await run_program(

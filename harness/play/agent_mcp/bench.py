@@ -81,7 +81,15 @@ class CommandBench:
         cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
         setup = self._make_setup({}, cwd, home)
         argv = [*setup.command, *words]
-        invocation = Invocation(argv, cwd, setup.env, setup.scratch, self._bounds.stop, setup.owner)
+        invocation = Invocation(
+            argv,
+            cwd,
+            setup.env,
+            setup.scratch,
+            self._bounds.stop,
+            setup.owner,
+            setup.confinement,
+        )
         bound = self._bounds.start + self._bounds.step
         scope = anyio.CancelScope(deadline=anyio.current_time() + bound)
         return await run_command(invocation, scope, _ignore_output)
@@ -101,12 +109,13 @@ class CommandBench:
             command=with_absolute_paths(
                 find_program(fill(profile.exec.command, values), "--agent-cmd")
             ),
-            env=environment(env, home, profile.home_env),
+            env=environment(env, home, profile.home_env, confined=profile.is_confined),
             cwd=cwd,
             home=home,
             scratch=self._folder.new_folder("mcp"),
             places=stands_for,
             owner=self._folder.path.name,
+            confinement=profile.confinement(self._folder.path),
         )
 
     def _header(self, loaded: Loaded) -> Header:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import anyio
 
+from harness.client.target.confine.command import Confinement
 from harness.client.target.profile import Bounds, fill
 from harness.model.oauth import OAuthServer
 from harness.play.agent_mcp.run import CommandResult, Invocation, files_of, message_of, run_command
@@ -41,6 +42,7 @@ class CommandSetup:
     scratch: Path
     places: Mapping[str, str]
     owner: str
+    confinement: Confinement | None = None
 
 
 class CommandPlayer:
@@ -155,6 +157,7 @@ class CommandPlayer:
             scratch,
             self._bounds.stop,
             setup.owner,
+            setup.confinement,
         )
         bound = self._bounds.step if body.visit == "denies" else self._bounds.scenario
         scope = anyio.CancelScope(deadline=anyio.current_time() + self._bounds.start + bound)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import anyio
 
+from harness.client.target.confine.command import Confinement
 from harness.client.target.process import ServerProcess, start
 from harness.errors import TargetGone
 
@@ -32,6 +33,7 @@ class Invocation:
     scratch: Path
     grace: float
     owner: str
+    confinement: Confinement | None = None
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ async def run_command(
             home=invocation.cwd,
             temporary=temporary,
             option="--agent-cmd",
+            confinement=invocation.confinement,
         )
         try:
             with scope:

@@ -116,13 +116,14 @@ class AgentStages:
         return Stage(
             command=with_absolute_paths(command),
             program=profile.exec,
-            env=environment(own_env, home, profile.home_env),
+            env=environment(own_env, home, profile.home_env, confined=profile.is_confined),
             variables=tuple(sorted({"HOME", profile.home_env, "NO_PROXY", *own_env})),
             cwd=cwd,
             home=home,
             scratch=self._folder.new_folder(loaded.surface),
             params={**settings, **thread_params},
             places=stands_for,
+            confinement=profile.confinement(self._folder.path),
         )
 
     def _make_model(self, loaded: Loaded, recorder: Recorder) -> ScriptedModel:

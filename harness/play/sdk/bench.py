@@ -105,11 +105,9 @@ class SdkBench:
     def _make_driver_setup(self) -> DriverSetup:
         cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
         # The user's own keys must not be taken for options of the scenario.
-        env = {
-            name: value
-            for name, value in environment({}, home, self._profile.home_env).items()
-            if name not in KEY_VARIABLES
-        }
+        profile = self._profile
+        own = environment({}, home, profile.home_env, confined=profile.is_confined)
+        env = {name: value for name, value in own.items() if name not in KEY_VARIABLES}
         return DriverSetup(
             command=with_absolute_paths(find_program(self._profile.sdk.command, "--sdk-cmd")),
             env=env,
@@ -117,7 +115,8 @@ class SdkBench:
             scratch=self._folder.new_folder("sdk"),
             places={"cwd": str(cwd), "home": str(home)},
             owner=self._folder.path.name,
-            agent_name=self._profile.sdk.agent_name,
+            agent_name=profile.sdk.agent_name,
+            confinement=profile.confinement(self._folder.path),
         )
 
     def _header(self, loaded: Loaded) -> Header:

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from harness.client.target.confine.command import Confinement
 from harness.client.target.process import ServerProcess, start
 from harness.errors import TargetGone
 from harness.protocol.values import obj
@@ -29,6 +30,7 @@ class DriverSetup:
     places: Mapping[str, str]
     owner: str
     agent_name: str = "agent"
+    confinement: Confinement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ async def drive(
         home=setup.cwd,
         temporary=temporary,
         option="--sdk-cmd",
+        confinement=setup.confinement,
     )
     try:
         with scope:

@@ -287,7 +287,10 @@ class Servers:
             if kind == "setup.not-started":
                 # A wrapper script may need variables that the run replaces, such as HOME.
                 profile = server.profile
-                message = f"{message}; {describe_environment(profile.env, profile.home_env)}"
+                changes = describe_environment(
+                    profile.env, profile.home_env, confined=profile.is_confined
+                )
+                message = f"{message}; {changes}"
             raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))
 
 

@@ -23,6 +23,7 @@ class Programs:
     server: str = ""
     agent: str = ""
     sdk: str = ""
+    confined: bool = False
 
     def options(self, *surfaces: str) -> list[str]:
         """Return the options that name the programs again, for plays on these surfaces.
@@ -41,7 +42,7 @@ class Programs:
             "--sdk-cmd": self.sdk if SDK in needed else "",
         }
         words = [word for option, text in named.items() if text for word in (option, text)]
-        return ["--target", self.target, *words]
+        return ["--target", self.target, *words, *["--confine"] * self.confined]
 
 
 def replay_command(
