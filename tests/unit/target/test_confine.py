@@ -13,6 +13,7 @@ from harness.client.target.confine.table import Confine
 from harness.client.target.process import environment
 from harness.client.target.profile import parse_profile
 from harness.errors import UsageError
+from harness.report.results.rerun_command import Programs
 
 FINDS = "/usr/bin/bwrap"
 
@@ -125,6 +126,10 @@ def test_a_machine_that_cannot_confine_refuses_or_says_so(monkeypatch: pytest.Mo
     assert entering.enter_confined_run(is_required=False) == f"NOT CONFINED: {said}"
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "it needs Linux" in entering.enter_confined_run(is_required=False)
+
+
+def test_the_command_that_plays_a_failure_again_is_confined_too() -> None:
+    assert Programs("p", "server", confined=True).options("session")[-1] == "--confine"
 
 
 def test_without_a_report_the_status_of_bubblewrap_stands() -> None:

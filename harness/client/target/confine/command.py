@@ -30,6 +30,7 @@ _ALLOW = (
     "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 or "
     "user.max_user_namespaces; for a container, its security options)"
 )
+_NEWER = "install bubblewrap 0.8 or newer"
 # Bytes of /tmp and of /dev/shm, which are memory.
 _TEMPORARY_BYTES = 256 * 1024**2
 # Descriptors that the standard streams have until the server takes them: bubblewrap keeps 0 to 2,
@@ -90,10 +91,11 @@ def bubblewrap_words(
         raise UsageError(f"bwrap was not found; {_INSTALL}")
     words = [program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     words += ["--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"]
-    if os.geteuid() == 0:
-        # Without it root cannot make a user namespace, for a sandbox of the server's own.
-        words += ["--cap-add", "CAP_SETFCAP"]
     words += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    if os.geteuid() == 0:
+        # Root may write settings of the kernel without any capability, and its control groups from
+        # a namespace of its own.
+        words += ["--remount-ro", "/proc", "--disable-userns"]
     size = ["--size", str(_TEMPORARY_BYTES), "--tmpfs"]
     words += [*size, "/dev/shm", "--remount-ro", "/dev"]
     hidden = folders.hidden_folders()
@@ -130,7 +132,8 @@ def find_problem() -> str:
     command = [*bubblewrap_words(Confine(), ["true"], cwd=Path("/")), "true"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
     fault = (ran.stderr.strip().splitlines() or [f"exit status {ran.returncode}"])[0]
-    return f"bwrap does not work here ({fault}); {_ALLOW}" if ran.returncode else ""
+    advice = _NEWER if "Unknown option" in fault else _ALLOW
+    return f"bwrap does not work here ({fault}); {advice}" if ran.returncode else ""
 
 
 def describe_network_problem(cause: str) -> str:
