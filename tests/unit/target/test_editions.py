@@ -159,7 +159,7 @@ ENDS = {"codex-0.107": "01bfdcd77383f54e", "codex-0.169": "d5c0ab4419662993"}
 
 @pytest.mark.parametrize("name", ENDS)
 def test_the_ends_of_the_family_are_what_they_were_as_files_of_their_own(name: str) -> None:
-    profile = load_profile(name).model_dump(mode="json", exclude={"version", "releases"})
+    profile = load_profile(name).model_dump(mode="json", exclude={"version", "releases", "confine"})
     for row in (*profile["deviations"], *profile["tools"]):
         del row["since"], row["until"]
     profile["deviations"] = sorted(json.dumps(row, sort_keys=True) for row in profile["deviations"])
