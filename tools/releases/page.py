@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.loading import load_book
+from harness.report.drift.release_schemas import Part, ReleaseSchemas
 from harness.report.results.report import Report, RuleResult
-from tools.releases.schemas import KINDS, ReleaseSchemas
+from tools.releases.members import Members, read_members
 from tools.releases.spans import spans
 
 HEAD = """\
@@ -20,6 +21,11 @@ profile `codex` lists them with their reasons. Other releases were published bet
 # Values of an open point that more of the scenarios than this show are its usual ones.
 MIN_SHARE = 0.2
 MAX_VALUE_LENGTH = 90
+_KINDS = {
+    Part.RESULT: "request",
+    Part.NOTIFICATION: "notification",
+    Part.SERVER_REQUEST: "request of the server",
+}
 
 Reports = Mapping[str, Report]
 Present = Mapping[str, set[str]]
@@ -128,14 +134,14 @@ def _methods(schemas: Mapping[str, ReleaseSchemas]) -> Iterator[str]:
     yield "## Methods that came and went\n"
     yield "From the schemas that each release writes (`app-server generate-json-schema`).\n"
     rows: list[tuple[str, str, str, str]] = []
-    before: dict[str, frozenset[str]] = {}
+    before: dict[Part, set[str]] = {}
     for release, schema in schemas.items():
-        if before:
-            for kind in KINDS:
-                new, gone = schema.methods[kind] - before[kind], before[kind] - schema.methods[kind]
-                if new or gone:
-                    rows.append((release, kind, _code(new), _code(gone)))
-        before = schema.methods
+        methods = {part: set(schema.methods(part)) for part in Part}
+        for part, earlier in before.items():
+            new, gone = methods[part] - earlier, earlier - methods[part]
+            if new or gone:
+                rows.append((release, _KINDS[part], _code(new), _code(gone)))
+        before = methods
     yield from _table(("release", "kind", "new", "gone"), rows)
 
 
@@ -148,9 +154,9 @@ def _members(schemas: Mapping[str, ReleaseSchemas]) -> Iterator[str]:
     book = load_book()
     named = frozenset(row.method for row in (*book.methods, *book.events))
     rows: list[tuple[str, str, str, str]] = []
-    before: dict[str, frozenset[str]] = {}
+    before: Members = {}
     for release, schema in schemas.items():
-        members = schema.members(named)
+        members = read_members(schema, named)
         for name in sorted(members.keys() & before.keys()):
             new, gone = members[name] - before[name], before[name] - members[name]
             if new or gone:

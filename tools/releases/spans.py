@@ -3,11 +3,6 @@
 from collections.abc import Collection, Iterator, Sequence
 
 
-def order_of(release: str) -> tuple[int, ...]:
-    """Return the sort key of a release such as `0.107.0`."""
-    return tuple(int(part) for part in release.split("."))
-
-
 def spans(releases: Sequence[str], present: Collection[str]) -> str:
     """Return in which of the `releases`, in their order, something is present.
 
