@@ -12,6 +12,8 @@ from harness.model.script import ModelStep
 from harness.model.tool_parts import ProviderPart
 from harness.model.tools import ChosenTool, OfferedTool
 
+RESPONSES_API = "the Responses API"
+"""The name of the API whose form all calls are read into."""
 Headers = Mapping[str, str]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from harness.model.encoder import Encoder
+from harness.model.encoder import RESPONSES_API, Encoder
 from harness.model.gates import Gates
 from harness.model.performance import (
     MAX_TEXT_CHARACTERS,
@@ -40,7 +40,7 @@ class Call:
     """One recorded model call: its thread ("" if unknown) and its step with its index.
 
     `tool_calls` holds the ids of the tool calls in its answer; `end` is the outcome, None while the
-    answer is in progress.
+    answer is in progress. `wire` is the name of the call's API.
     """
 
     number: int
@@ -51,6 +51,7 @@ class Call:
     problems: list[str] = field(default_factory=list[str])
     end: ModelEnd | None = None
     tool_calls: list[str] = field(default_factory=list[str])
+    wire: str = ""
 
     @property
     def outcome_text(self) -> str:
@@ -174,11 +175,13 @@ class ScriptedModel:
         wire = wire or self._encoder
         body = wire.read(_parse_body(raw))
         call, step = self._assign(body)
+        call.wire = wire.name
         step = self._sayable(call, step, wire)
         self._add_mark(
             ModelCall(
                 call=call.number,
                 thread=call.thread,
+                wire="" if wire.name == RESPONSES_API else wire.name,
                 step=call.index,
                 outputs=tuple(self._reported_outcomes(call)),
                 held=self._watched_texts_in(body),

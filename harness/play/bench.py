@@ -86,6 +86,11 @@ class Bench:
         return self._bounds
 
     @property
+    def model_strays(self) -> list[str]:
+        """Return the requests to the model that no API of its answers, such as `POST /v1/x`."""
+        return self._models.strays
+
+    @property
     def model_url(self) -> str:
         """Return the address of the scripted model."""
         return self._models.url

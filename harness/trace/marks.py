@@ -58,7 +58,8 @@ class ModelCall(MarkBody):
     and `summary` are "" for none; `schema` says whether the answer must fit a JSON Schema.
     `outputs` are the outputs, as sent in this call, of the tool calls in the thread's last answer;
     very long ones are left out. `held` are the paths and the longer lines of files that the harness
-    wrote (`FileWritten`) and that the call contains. `offered` are the tools of MCP servers of the
+    wrote (`FileWritten`) and that the call contains. `wire` is the API of the call, "" for the
+    Responses API. `offered` are the tools of MCP servers of the
     play that the model could call now. `images` are short digests of the last images in the call.
     """
 
@@ -75,6 +76,7 @@ class ModelCall(MarkBody):
     held: tuple[str, ...] = ()
     offered: tuple["McpToolCall", ...] = ()
     images: tuple[str, ...] = ()
+    wire: str = ""
 
     @property
     def is_scripted(self) -> bool:

@@ -55,7 +55,7 @@ def test_a_usable_server_is_told_to_be_judged_by_a_command(words: list[str], off
     lines = lacks.sub("", said.out).splitlines()
     assert lines[:2] == ["ok   the server starts", "ok   it speaks JSON lines"]
     assert re.fullmatch(r"ok   it answers initialize \(an? .*, after \d+ ms\)", lines[2])
-    assert lines[3] == "ok   it calls the model (1 call(s))"
+    assert lines[3] == "ok   it calls the model by the Responses API (1 call(s))"
     assert lines[4].startswith(f"--   tools offered to the model: {offered}")
     assert re.fullmatch(r"ok   a plain turn ends \(\d+ ms in all\)", lines[5])
     assert lines[6] == "--   next: judge it"

@@ -54,6 +54,7 @@ class _TurnRun:
     run: Run
     profile: Profile
     model_url: str
+    strays: list[str]
 
 
 def examine(config: Config, interruption: Interruption | None = None) -> Iterator[Check]:
@@ -103,7 +104,7 @@ def _examine_server(config: Config, interruption: Interruption) -> Iterator[Chec
             yield from earlier
             yield replace(last, last=True)
             return
-        turn_run = _TurnRun(config, run, profile, bench.model_url)
+        turn_run = _TurnRun(config, run, profile, bench.model_url, bench.model_strays)
     yield from _server_checks(turn_run)
 
 
@@ -173,12 +174,14 @@ def _model_checks(turn_run: _TurnRun) -> Iterator[Check]:
     elif not run.model.calls:
         yield Check(
             False,
-            f"a turn was started, and the model at {turn_run.model_url} was not called",
+            f"a turn was started, and the model at {turn_run.model_url} was not called"
+            + (f"; it got {turn_run.strays[0]}" if turn_run.strays else ""),
             "take the model's address from PROVIDER_BASE_URL or OPENAI_BASE_URL, or from "
             f"config.toml in ${profile.home_env}, or write {{model_url}} into --server-cmd\n"
             "a server that wants other settings has a profile: "
             f"--target {_other_profiles(profile)}\n"
-            "what the model is and is asked: harness docs servers#model-api",
+            "what the model is and is asked: harness docs servers#model-api\n"
+            "the APIs that it speaks: harness docs model-apis",
         )
         connect = shlex.join(["harness", "connect", *target_words(turn_run.config)])
         yield Check(
@@ -193,7 +196,8 @@ def _model_checks(turn_run: _TurnRun) -> Iterator[Check]:
             text(obj(tool).get("name")) or text(obj(tool).get("type")) or "?"
             for tool in arr(run.model.calls[0].body.get("tools"))
         ]
-        yield Check(True, f"it calls the model ({len(run.model.calls)} call(s))")
+        wires = ", ".join(dict.fromkeys(call.wire for call in run.model.calls))
+        yield Check(True, f"it calls the model by {wires} ({len(run.model.calls)} call(s))")
         none = "none, so that scenarios about commands and files do not apply"
         yield Check(None, f"tools offered to the model: {', '.join(tools) or none}")
 

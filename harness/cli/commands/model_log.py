@@ -13,6 +13,7 @@ from harness.model.call_words import (
     tool_names,
 )
 from harness.model.conversations import Conversation, ServedCall
+from harness.model.encoder import RESPONSES_API
 from harness.protocol.escapes import visible
 from harness.protocol.values import text
 from harness.scenario.model_script import ModelScript
@@ -53,6 +54,7 @@ class Teller:
         self.say(
             f"call {served.number}"
             + (f" asks the model {shorten(model_name)}" if model_name else "")
+            + (f" by {served.call.wire}" if served.call.wire != RESPONSES_API else "")
         )
         if served.lost_entries:
             lost = pluralize(served.lost_entries, "earlier entry", "earlier entries")

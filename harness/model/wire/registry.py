@@ -4,12 +4,8 @@ from functools import cache
 
 from harness.model.encoder import Encoder
 
-PATHS = {
-    "/responses": "the OpenAI Responses API",
-    "/chat/completions": "OpenAI Chat Completions",
-    "/messages": "Anthropic Messages",
-}
-"""Ends of the paths of calls -> the API's name."""
+PATHS = ("/responses", "/chat/completions", "/messages")
+"""Ends of the paths of calls."""
 
 
 def wire_of(path: str) -> Encoder | None:

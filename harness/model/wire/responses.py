@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.model.encoder import CallContents, Stream, Unsayable
+from harness.model.encoder import RESPONSES_API, CallContents, Stream, Unsayable
 from harness.model.parts import UsageBody
 from harness.model.script import ModelStep
 from harness.model.tool_parts import ProviderPart, WebSearch, WebSearchBody
@@ -209,7 +209,7 @@ _STATUS_OF_CODE = {
 class ResponsesEncoder:
     """Encoder for the Responses API."""
 
-    name = "the Responses API"
+    name = RESPONSES_API
     has_free_text_tools = True
 
     def read(self, body: Mapping[str, Any]) -> Json:

@@ -8,6 +8,8 @@ from harness.model.encoder import Unsayable
 from harness.model.parts import Malformed, Message, PlanItem, Reasoning
 from harness.model.script import ModelStep
 from harness.model.tool_parts import ProviderPart, Review, WebSearch
+from harness.protocol.values import obj
+from harness.trace.frame import parse
 
 Json = dict[str, Any]
 
@@ -75,10 +77,16 @@ def unsayable_parts(step: ModelStep, wire: str) -> Iterator[Unsayable]:
             case Reasoning(reasoning=body) if len(body.raw) != 1:
                 reason = f"reasoning in {wire} is one text, not {len(body.raw)} blocks"
                 yield Unsayable("reasoning", reason, "reasoning-raw")
-            case Malformed() if b"response." in part.malformed.raw:
+            case Malformed() if _has_event(part.malformed.raw):
                 yield Unsayable("malformed", f"its bytes are no events of {wire}")
             case _:
                 pass
+
+
+def _has_event(raw: bytes) -> bool:
+    """Return whether malformed bytes contain a whole event, which another API does not have."""
+    data = [line[5:] for line in raw.splitlines() if line.startswith(b"data:")]
+    return any(obj(parse(line)) for line in data)
 
 
 def is_text(part: Any) -> bool:
