@@ -19,6 +19,7 @@ from harness.cli.commands import (
     fuzz_options,
     model_options,
     mutate_options,
+    profile_options,
     record_options,
     run_commands,
     run_options,
@@ -260,6 +261,7 @@ app.command(cls=KeepingCommand)(bisect_options.bisect)
 app.command()(model_options.model)
 app.command(cls=KeepingCommand)(connect_options.connect)
 app.add_typer(snapshots.app, name="snapshots")
+app.add_typer(profile_options.app, name="profile")
 
 
 MAX_MISTAKES_SHOWN = 40

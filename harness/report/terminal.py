@@ -20,6 +20,8 @@ from harness.report.results.server_starts import ServerStart, by_reason
 from harness.trace.surfaces import surface_of
 
 WIDTH = 100
+# Findings that are about the machine or the profile, not about the release.
+_NEVER_NEWS = ("setup.", "baseline.", "harness.")
 
 
 def summary(
@@ -48,7 +50,7 @@ def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> I
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
         # A finding that blocks all other verdicts is shown in full, with its advice.
         blocks = issue.id.startswith("setup.") and not issue.known
-        is_news = mark != "KNOWN" and not issue.id.startswith(("setup.", "baseline."))
+        is_news = mark in ("FAIL", Level.SHOULD) and not issue.id.startswith(_NEVER_NEWS)
         line = f"{mark:6} {issue.id}{news if is_news else ''}: {issue.message}"
         yield _shorten(line, 1000) if blocks or issue.paste else _shorten(line)
         yield from (f"         {line}".rstrip() for line in issue.paste.splitlines())
@@ -56,7 +58,9 @@ def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> I
             yield f"       repeat: {issue.repeat}"
     for rule in report.rules:
         if rule.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _shorten(rule_line(rule, strict=report.strict, news=news))
+            # What counts for nothing has no deviation in known releases either.
+            is_news = gravest_level(rule) is not Level.INFO
+            yield _shorten(rule_line(rule, strict=report.strict, news=news if is_news else ""))
     for scenario in report.scenarios:
         if scenario.verdict in (Verdict.FAIL, Verdict.ERROR):
             yield _shorten(f"{scenario.verdict:6} scenario {scenario.id}{news}: {scenario.reason}")

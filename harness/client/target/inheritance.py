@@ -55,7 +55,7 @@ def overlay_tables(base: Toml, own: Toml, inherited: dict[str, Any] | None = Non
     part = _Part(base)
     if inherited is not None:
         part.value = inherited
-    result = Toml(own.file, {}, dict(own.keys), dict(own.values))
+    result = Toml(own.file, {}, dict(own.keys), dict(own.values), base.ranges | own.ranges)
     result.value = _join_tables((), part, own.value, result)
     return result
 

@@ -34,10 +34,10 @@ from harness.client.target.naming import (
     FolderInProject,
     HomeFiles,
     ProfileName,
-    ProgramName,
     Variable,
     VariableValue,
 )
+from harness.client.target.parts import Bounds, ExecProgram, Program, SdkProgram
 from harness.client.target.release_rows import block_of, first_range, select_release
 from harness.client.target.tables import Table, Words
 from harness.client.target.tomltext import Place, Toml, read_toml, steps_of
@@ -52,6 +52,8 @@ PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 BUILT_IN_PREFIX = "profile "
 # The placeholder of `title` and `dialect` for the release.
 RELEASE = "{release}"
+# Words for it in `title` if the server did not say it.
+NOT_KNOWN = "(release not known)"
 # Values of `extends` for a profile that extends nothing.
 NOTHING = ("", "none")
 
@@ -104,20 +106,6 @@ def _check_pattern_lists(value: dict[str, list[str]]) -> dict[str, list[str]]:
 Outcome = Literal["ok", "failed", "declined", "refused"]
 
 
-class Bounds(Table):
-    """Bounds in seconds; `settle` is the silence after which nothing more is expected."""
-
-    start: float = Field(default=10.0, gt=0)
-    step: float = Field(default=5.0, gt=0)
-    scenario: float = Field(default=20.0, gt=0)
-    settle: float = Field(default=1.0, gt=0)
-    stop: float = Field(default=2.0, gt=0)
-
-    def scale(self, factor: float) -> "Bounds":
-        """Return the same bounds, all of them `factor` times as long."""
-        return Bounds(**{name: value * factor for name, value in self.model_dump().items()})
-
-
 def _check_keys(value: list[str]) -> list[str]:
     for key in value:
         steps_of(key)
@@ -147,49 +135,6 @@ def _name_capabilities(value: Any) -> Any:
             "expected names of capabilities, or tables with name, since and until: "
             f"{error.errors()[0]['msg'].removeprefix('Value error, ')}"
         ) from error
-
-
-class Program(Table):
-    """A program without which the server cannot provide a capability.
-
-    `command` is harmless and shows whether it works; it is looked for in `places`, then on PATH.
-    `install` says what to install, `otherwise` what to do if the program exists and fails.
-    """
-
-    command: Words = Field(min_length=1)
-    install: str = Field(min_length=1)
-    otherwise: str = ""
-    places: list[str] = Field(default_factory=list[str])
-
-
-class ExecProgram(Table):
-    """The program of `agent exec`, and the words of its command line, in this order.
-
-    Each but the first two is added if it is needed, with its placeholder filled in; an empty one
-    means that the program lacks the option. The defaults are those of the shipping agent's SDK.
-    """
-
-    command: Words = Field(default_factory=list[str])
-    arguments: Words = Field(
-        default_factory=lambda: ["exec", "--experimental-json", "--skip-git-repo-check"]
-    )
-    model: Words = Field(default_factory=lambda: ["--model", "{value}"])
-    sandbox: Words = Field(default_factory=lambda: ["--sandbox", "{value}"])
-    cwd: Words = Field(default_factory=lambda: ["--cd", "{value}"])
-    schema_file: Words = Field(default_factory=lambda: ["--output-schema", "{value}"])
-    setting: Words = Field(default_factory=lambda: ["--config", "{value}"])
-    resume: Words = Field(default_factory=lambda: ["resume", "{value}"])
-    image: Words = Field(default_factory=lambda: ["--image", "{value}"])
-
-
-class SdkProgram(Table):
-    """The driver program of an SDK: see docs/sdk-judging.md.
-
-    `agent_name` is the program that the SDK looks for on PATH without agentPathOverride.
-    """
-
-    command: Words = Field(default_factory=list[str])
-    agent_name: ProgramName = "agent"
 
 
 class Profile(Table):
@@ -289,6 +234,14 @@ class Profile(Table):
         if self._toml is None:
             return Place(f"profile {self.name}", 1, 1)
         return self._toml.place(loc, key=key)
+
+    def has_place(self, *loc: str | int) -> bool:
+        """Return whether a value stands in a file, rather than in the dialect's table."""
+        return self._toml is not None and loc in self._toml.values
+
+    def range_at(self, *loc: str | int) -> str:
+        """Return words on the releases for which a value holds, "" for all."""
+        return self._toml.ranges.get(self.place(*loc), "") if self._toml is not None else ""
 
     def is_built_in(self, *loc: str | int) -> bool:
         """Return whether a value comes from a profile that ships with the harness."""
@@ -407,7 +360,7 @@ def _fill_release(value: dict[str, Any], edition: Edition) -> None:
     """Put the release into the name, the title and the dialect."""
     if edition.release:
         value["name"] = f"{value['name']}-{short_release(edition.release)}"
-    told = edition.release or "(release not known)"
+    told = edition.release or NOT_KNOWN
     for key, release in (("title", told), ("dialect", edition.judged_as)):
         if isinstance(value.get(key), str):
             value[key] = value[key].replace(RELEASE, release)

@@ -5,7 +5,7 @@ from typing import Any, cast
 from harness.client.target.inheritance import overlay_tables
 from harness.client.target.tomltext import Loc, Place, Toml
 from harness.errors import UsageError
-from harness.protocol.releases import holds_for
+from harness.protocol.releases import holds_for, range_words
 
 BLOCKS, RANGE_KEYS = "releases", ("since", "until")
 # Keys that cannot differ between releases.
@@ -25,7 +25,7 @@ def select_release(toml: Toml, release: str | None) -> Toml:
         if release is None or holds_for(release, block):
             result = overlay_tables(result, block_of(toml, index))
     value = {key: inner for key, inner in result.value.items() if key != BLOCKS}
-    result = Toml(result.file, value, result.keys, result.values)
+    result = Toml(result.file, value, result.keys, result.values, dict(result.ranges))
     for key in _RANGED_LISTS:
         if isinstance(rows := value.get(key), list):
             _select_rows(result, key, cast("list[Any]", rows), release)
@@ -45,7 +45,9 @@ def block_of(toml: Toml, index: int) -> Toml:
     def inner(places: dict[Loc, Place]) -> dict[Loc, Place]:
         return {loc[2:]: place for loc, place in places.items() if loc[:2] == prefix and loc[2:]}
 
-    return Toml(toml.file, members, inner(toml.keys), inner(toml.values))
+    values, words = inner(toml.values), range_words(block)
+    ranges = dict.fromkeys(values.values(), words)
+    return Toml(toml.file, members, inner(toml.keys), values, ranges)
 
 
 def first_range(toml: Toml) -> Place | None:
@@ -66,6 +68,7 @@ def _select_rows(toml: Toml, key: str, rows: list[Any], release: str | None) -> 
         ranges = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
         if release is None or holds_for(release, ranges):
             new_index[index] = len(selected)
+            toml.ranges[toml.place((key, index))] = range_words(ranges)
             selected.append(ranges["name"] if key == "capabilities" and ranges else row)
     if len(selected) < len(rows):
         toml.keys, toml.values = (

@@ -40,12 +40,16 @@ class Place:
 
 @dataclass(slots=True)
 class Toml:
-    """Plain values, and the place of each key and each value."""
+    """Plain values, and the place of each key and each value.
+
+    `ranges` are words on the releases for which the value at a place holds.
+    """
 
     file: str
     value: dict[str, Any]
     keys: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
     values: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
+    ranges: dict[Place, str] = field(default_factory=dict[Place, str])
 
     def place(self, loc: Loc, *, key: bool = False) -> Place:
         """Return the place of the value, or key, at the longest part of a path that exists."""

@@ -54,6 +54,8 @@ UNUSABLE = {
     "snapshots review": "no-folder",
     "snapshots list": "no-folder",
     "snapshots summary": "no-folder",
+    "profile list": "--json .",
+    "profile show": "nobody",
     "scenario validate": "no/such",
     "scenario list": "no/such",
     "scenario show": "no/such",

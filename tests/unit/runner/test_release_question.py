@@ -12,7 +12,7 @@ from harness.errors import UsageError
 from harness.judge.verdict import Level
 from harness.play.config import Config, configure
 from harness.report.terminal import summary
-from tests.unit.results.outcomes import BOOK, LAST, failed, outcome, passed, report_of
+from tests.unit.results.outcomes import BOOK, LAST, ONCE, failed, outcome, passed, report_of
 
 SERVER = """import json, sys
 if "--version" in sys.argv:
@@ -93,9 +93,10 @@ def test_a_stale_entry_fails_a_known_release_and_is_news_in_another(
 
 
 def test_a_finding_in_a_newer_release_is_told_as_new() -> None:
-    plays = outcome("a/b", failed(LAST))
+    plays = outcome("a/b", failed(LAST), failed(ONCE, level=Level.INFO))
     for release, expected in (("0.169.0", ""), ("0.171.0", " (new since 0.169)")):
         report = report_of(plays, profile=load_profile("codex", release))
         lines = list(summary(report, BOOK))
         assert f"FAIL {LAST}{expected} in a/b: two of them" in lines
+        assert not [line for line in lines if line.startswith("INFO") and "(new" in line]
         assert (release == "0.171.0") == lines[0].startswith(f"release: {release} is newer than")
