@@ -14,6 +14,7 @@ import anyio
 
 from harness.model.encoder import RESPONSES_API, Encoder
 from harness.model.gates import Gates
+from harness.model.pace import Pacer, Sleep, sleep
 from harness.model.performance import (
     MAX_TEXT_CHARACTERS,
     MissingTool,
@@ -94,6 +95,7 @@ class ScriptedModel:
         numbers: Iterator[int] | None = None,
     ) -> None:
         self.gates = gates or Gates()
+        self.sleep: Sleep = sleep
         self.calls: list[Call] = []
         self.open_streams = 0
         self.missing_tools: list[MissingTool] = []
@@ -386,6 +388,9 @@ class ScriptedModel:
         number = next(self._numbers) if self._numbers else call.number
         stream = wire.stream(number, {**call.body, "model": model} if model else call.body)
         performance = Performance(stream, wire, call.body, self.gates, self._tools)
+        pace = self._tracks.pace_of(call.thread, call.index)
+        if pace is not None:
+            performance.pacer = Pacer(pace, call.number, self.sleep)
         call.tool_calls = performance.tool_call_ids
         self.open_streams += 1
         outcome = CallEnd.DROPPED

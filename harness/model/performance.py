@@ -5,11 +5,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
-
 from harness.errors import HarnessError
 from harness.model.encoder import Encoder, Stream
 from harness.model.gates import Gates
+from harness.model.pace import Pacer, sleep
 from harness.model.parts import (
     Cut,
     Delay,
@@ -63,7 +62,8 @@ class Performance:
     the calls that it could not make, `missed_events` the events at which it should have been cut
     and that never came. `messages` are its messages, with their phases ("" for none), `plans` its
     plans, `tokens` its total usage, 0 until it is reported. `is_complete` is whether the answer was
-    whole when it was cut.
+    whole when it was cut. `pacer` waits before each piece, None for no
+    waits.
     """
 
     stream: Stream
@@ -79,6 +79,7 @@ class Performance:
     missing_tools: list[MissingTool] = field(default_factory=list[MissingTool])
     missed_events: list[str] = field(default_factory=list[str])
     is_complete: bool = False
+    pacer: Pacer | None = None
 
     async def play(self, step: ModelStep) -> AsyncGenerator[bytes]:
         """Yield the chunks of the whole reply. Raises `StreamCut` if the script cuts it."""
@@ -168,7 +169,10 @@ class Performance:
                 if isinstance(part, UpdatePlan):
                     steps = part.update_plan.steps
                     self.plans.append(tuple(PlanStep(s.step, s.status) for s in steps))
+                size = len(json.dumps(chosen.arguments)) // len(chunks)
                 for chunk in chunks:
+                    if self.pacer is not None:
+                        await self.pacer.wait(size)
                     yield chunk
 
     async def _message_chunks(
@@ -204,6 +208,8 @@ class Performance:
     async def _deltas(self, block: str | list[Delta]) -> AsyncGenerator[str]:
         for entry in [block] if isinstance(block, str) else block:
             if isinstance(entry, str):
+                if self.pacer is not None:
+                    await self.pacer.wait(len(entry))
                 yield entry
             else:
                 await self._pause(entry)
@@ -216,9 +222,7 @@ class Performance:
                 if entry.is_here:
                     raise StreamCut
             case Delay():
-                # The model's only wait that depends on time, for scenarios about time limits.
-                with anyio.move_on_after(entry.delay.seconds):
-                    await anyio.sleep_forever()
+                await sleep(entry.delay.seconds)
 
 
 def review_text(body: ReviewBody) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
+from harness.model.pace import MAX_PACE_SECONDS, Pace
 from harness.model.parts import (
     Delta,
     Disconnect,
@@ -171,7 +172,8 @@ class When(Strict):
 class ModelStep(Strict):
     """One model call: a `reply`, or a `fail`. `as` names it for later calls to be compared with.
 
-    With `when` other calls skip the step, and the step may stay unused.
+    With `when` other calls skip the step, and the step may stay unused. `pace` holds for this step
+    and the later ones of its script, until another.
     """
 
     alias: Alias | None = Field(default=None, alias="as")
@@ -179,6 +181,20 @@ class ModelStep(Strict):
     reply: list[Part] | None = None
     fail: Fail | None = None
     expect: Expect | None = None
+    pace: Pace | None = None
+
+    @model_validator(mode="after")
+    def _check_pace(self) -> "ModelStep":
+        if self.pace is not None:
+            texts = [entry for _, entry in self.entries() if isinstance(entry, str)]
+            seconds = sum(self.pace.seconds_of(len(text)) for text in texts)
+            longest = seconds * (1 + self.pace.jitter)
+            if longest > MAX_PACE_SECONDS:
+                raise ValueError(
+                    f"pace: these texts would take up to {longest:.0f} s; "
+                    f"at most {MAX_PACE_SECONDS:g} s for an answer"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_reply_or_fail(self) -> "ModelStep":

@@ -8,6 +8,7 @@ calls.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from harness.model.pace import Pace
 from harness.model.script import ModelStep, Script, Times, When
 
 Fits = Callable[[When], bool]
@@ -77,6 +78,11 @@ class Track:
         """Return the step of that index, None for -1."""
         return self.script[index] if index >= 0 else None
 
+    def pace(self, index: int) -> Pace | None:
+        """Return the pace of the step of that index: its own, or the last one before it."""
+        steps = reversed(self.script[: index + 1])
+        return next((step.pace for step in steps if step.pace is not None), None)
+
     def _times(self) -> Times:
         return self.script[self._cursor].times if self._cursor < len(self.script) else 1
 
@@ -99,6 +105,10 @@ class Tracks:
     def unplayed_count(self) -> int:
         """Return the number of steps in all scripts that no call has used."""
         return sum(track.unplayed_count for track in self.all)
+
+    def pace_of(self, alias: str, index: int) -> Pace | None:
+        """Return the pace of a step of a thread's script, None for no waits."""
+        return next((track.pace(index) for track in self.all if track.alias == alias), None)
 
     def claims(self, user_texts: Sequence[str]) -> bool:
         """Return whether the texts contain one of the markers."""
