@@ -92,11 +92,9 @@ class PytestPlugin:
         arguments = read_arguments(config)
         self._update = BaselineUpdate(option) if option.update_baseline else None
         # Workers are started from the network of the controller.
-        self._unconfined = ""
+        confined, self._confinement_note = False if worker is None else worker[CONFINED], ""
         if worker is None and (option.confine or option.confine_auto):
-            self._unconfined = enter_confined_run(is_required=option.confine)
-        wanted = (option.confine or option.confine_auto) and not self._unconfined
-        confined = wanted if worker is None else worker[CONFINED]
+            confined, self._confinement_note = enter_confined_run(is_required=option.confine)
         self.config = configure(
             target="spec" if option.target is None else option.target,
             server_cmd=option.server_cmd or "",
@@ -396,7 +394,7 @@ class PytestPlugin:
             terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
         if self.report is not None:
             updated = self._update.told if self._update else ""
-            notes = (self.collecting.note, updated, self._laning.note, self._unconfined)
+            notes = (self.collecting.note, updated, self._laning.note, self._confinement_note)
             note = "\n".join(filter(None, notes))
             print_summary(
                 self.report,

@@ -123,9 +123,9 @@ def test_a_machine_that_cannot_confine_refuses_or_says_so(monkeypatch: pytest.Mo
     said = "bwrap was not found; install the package bubblewrap"
     with pytest.raises(UsageError, match=f"--confine: nothing can be confined here: {said}"):
         entering.enter_confined_run(is_required=True)
-    assert entering.enter_confined_run(is_required=False) == f"NOT CONFINED: {said}"
+    assert entering.enter_confined_run(is_required=False) == (False, f"NOT CONFINED: {said}")
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert "it needs Linux" in entering.enter_confined_run(is_required=False)
+    assert "it needs Linux" in entering.enter_confined_run(is_required=False)[1]
 
 
 def test_the_command_that_plays_a_failure_again_is_confined_too() -> None:

@@ -3,7 +3,6 @@
 Which parts hold what is in docs/confine.md.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -37,7 +36,7 @@ _TEMPORARY_BYTES = 256 * 1024**2
 # so that the end of a stream would be seen only when bubblewrap ends.
 _STDIN, _STDOUT = 8, 9
 _SWAP = f'exec "$@" {_STDIN}<&0 {_STDOUT}>&1 </dev/null >/dev/null'
-_SURVIVORS_GRACE = 0.5
+_SURVIVORS_GRACE_MS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +57,18 @@ class Confinement:
             "report": report,
             "stdin": _STDIN,
             "stdout": _STDOUT,
-            "variables": sorted(env),
             "descriptors": self.table.descriptors,
             "processes": self.table.processes,
             "memory": parse_bytes(self.table.memory),
-            "grace": _SURVIVORS_GRACE,
+            "grace": _SURVIVORS_GRACE_MS,
         }
         python = [os.path.realpath(sys.executable), "-I", "-S", first_process.__file__]
         return [
             *("/bin/sh", "-c", _SWAP, "confine"),
             *bubblewrap_words(self.table, words, cwd=cwd, writable=[self.folder]),
             *python,
-            json.dumps(settings),
+            " ".join(f"{name}={number}" for name, number in settings.items()),
+            "=".join(sorted(env)),
             *words,
         ]
 

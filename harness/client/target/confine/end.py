@@ -1,14 +1,11 @@
 """The end of a confined server as its first process reports it, through a pipe."""
 
 import fcntl
-import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from harness.client.target.process_tree import first_grandchild_of
-from harness.protocol.values import arr, obj
 
 # The first descriptor of the report: lower ones are taken on the way to the server.
 _MIN_DESCRIPTOR = 20
@@ -61,8 +58,8 @@ class ConfinedEnd:
 
 
 def _parse(text: bytes) -> _Report | None:
+    status, *survivors = text.decode("utf-8", "replace").splitlines() or [""]
     try:
-        report: dict[str, Any] = obj(json.loads(text))
-        return _Report(int(report["status"]), tuple(map(str, arr(report["survivors"]))))
-    except (ValueError, KeyError, TypeError):
+        return _Report(int(status), tuple(survivors))
+    except ValueError:
         return None

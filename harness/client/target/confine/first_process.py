@@ -1,24 +1,23 @@
 """The first process of a confinement: it starts the server, bounds it, and reports its end.
 
-Run as `python -I -S first_process.py SETTINGS COMMAND …` by bubblewrap, as process 1 of a process
-namespace: when it ends, the kernel ends everything in it. It imports the standard library alone.
+Run as `python -I -S first_process.py SETTINGS VARIABLES COMMAND …` by bubblewrap, as process 1 of
+a process namespace: when it ends, the kernel ends everything in it. Each start pays for its
+imports, so there are few.
 
-SETTINGS is JSON: `report`, `stdin` and `stdout` are file descriptors, `variables` the names of the
-environment that the server gets, `descriptors`, `processes` and `memory` (bytes) its bounds, and
-`grace` the seconds in which processes that outlive the server may end by themselves.
+SETTINGS are words `name=number`: `report`, `stdin` and `stdout` are file descriptors;
+`descriptors`, `processes` and `memory` (bytes) are the server's bounds; `grace` is the
+milliseconds in which processes that outlive the server may end by themselves. VARIABLES are the
+names of the environment that the server gets, with `=` between them.
 
-Its report is JSON: `status` is the server's exit status, negative for a signal, `survivors` are the
-names of the processes that outlived it, `bound` is the bound that it broke, "" for none.
+Its report is lines: the server's exit status, negative for a signal, then the name of each process
+that outlived it.
 """
 
-import contextlib
-import json
 import os
 import resource
 import signal
 import sys
 import time
-from typing import Any
 
 # Seconds between two counts of processes and memory.
 COUNT_SECONDS = 0.25
@@ -27,12 +26,13 @@ NOT_STARTED_STATUS = 127
 
 def main() -> None:
     """Start the server, wait for its end or for a broken bound, and report it."""
-    settings = json.loads(sys.argv[1])
+    pairs = (word.split("=") for word in sys.argv[1].split())
+    settings = {name: int(number) for name, number in pairs}
     # A bound is broken by the server, and must not stop its judge.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     server = os.fork()
     if server == 0:
-        _become_server(settings, sys.argv[2:])
+        _become_server(settings, sys.argv[2].split("="), sys.argv[3:])
     os.close(settings["stdin"])
     os.close(settings["stdout"])
     statuses: dict[int, int] = {}
@@ -41,16 +41,15 @@ def main() -> None:
         signal.sigtimedwait([signal.SIGCHLD], COUNT_SECONDS)
         _reap(statuses)
         bound = _broken_bound(settings)
-    survivors = [] if bound else _survivors(settings["grace"], statuses)
+    survivors = [] if bound else _survivors(settings["grace"] / 1000, statuses)
     status = statuses.get(server, -signal.SIGKILL)
-    report = {"status": status, "survivors": survivors, "bound": bound}
-    os.write(settings["report"], json.dumps(report).encode()[:60_000])
+    os.write(settings["report"], "\n".join([str(status), *survivors]).encode())
     if bound:
         os.write(2, f"confined: {bound}; all its processes were ended\n".encode())
     os._exit(status if status >= 0 else 128 - status)
 
 
-def _become_server(settings: dict[str, Any], command: list[str]) -> None:
+def _become_server(settings: dict[str, int], names: list[str], command: list[str]) -> None:
     os.setsid()
     os.dup2(settings["stdin"], 0)
     os.dup2(settings["stdout"], 1)
@@ -70,7 +69,7 @@ def _become_server(settings: dict[str, Any], command: list[str]) -> None:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     # Bubblewrap and Python add variables of their own.
-    variables = {name: os.environ[name] for name in settings["variables"] if name in os.environ}
+    variables = {name: os.environ[name] for name in names if name in os.environ}
     try:
         os.execve(command[0], command, variables)
     except OSError as error:
@@ -80,19 +79,21 @@ def _become_server(settings: dict[str, Any], command: list[str]) -> None:
 
 
 def _reap(statuses: dict[int, int]) -> None:
-    with contextlib.suppress(ChildProcessError):
-        while True:
+    while True:
+        try:
             pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            statuses[pid] = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        statuses[pid] = os.waitstatus_to_exitcode(status)
 
 
 def _others() -> list[str]:
     return [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
 
 
-def _broken_bound(settings: dict[str, Any]) -> str:
+def _broken_bound(settings: dict[str, int]) -> str:
     """Return the bound that all processes together break, "" for none.
 
     Their memory is what no file backs: pages of libraries are shared, and counted for each.
@@ -102,10 +103,12 @@ def _broken_bound(settings: dict[str, Any]) -> str:
         return f"more than {settings['processes']} processes"
     page, used = os.sysconf("SC_PAGE_SIZE"), 0
     for pid in others:
-        with contextlib.suppress(OSError, ValueError, IndexError):
+        try:
             with open(f"/proc/{pid}/statm", encoding="ascii") as file:
                 words = file.read().split()
-            used += (int(words[1]) - int(words[2])) * page
+        except OSError:  # It has ended.
+            continue
+        used += (int(words[1]) - int(words[2])) * page if words else 0
     return f"more than {settings['memory']} bytes of memory" if used > settings["memory"] else ""
 
 

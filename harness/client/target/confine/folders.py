@@ -7,6 +7,7 @@ import site
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 # Below these are people's files, or sockets of other programs.
@@ -48,8 +49,13 @@ _MAX_LINKS = 40
 
 
 def homes() -> list[Path]:
-    """Return the folders of the user, and of the others with an account below /home."""
-    found = {Path(os.path.expanduser("~"))}
+    """Return the folders of the user, and of the others with an account below /home, resolved."""
+    return _homes(os.path.expanduser("~"))
+
+
+@lru_cache(maxsize=4)
+def _homes(own: str) -> list[Path]:
+    found = {Path(own)}
     with suppress(KeyError):
         found.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
     with suppress(OSError):
@@ -59,7 +65,12 @@ def homes() -> list[Path]:
 
 def hidden_folders() -> list[Path]:
     """Return the existing folders that a confined program finds empty, resolved."""
-    folders = {path.resolve() for path in map(Path, _HIDDEN)} | {*homes()}
+    return _hidden_folders((*_HIDDEN, *map(str, homes())))
+
+
+@lru_cache(maxsize=4)
+def _hidden_folders(names: tuple[str, ...]) -> list[Path]:
+    folders = {path.resolve() for path in map(Path, names)}
     folders = {path for path in folders if path.is_dir() and path != Path("/")}
     return sorted(path for path in folders if not folders & {*path.parents})
 
@@ -72,6 +83,7 @@ def secrets_below(folder: Path) -> Iterator[Path]:
             yield path.resolve()
 
 
+@lru_cache(maxsize=1)
 def machine_secrets() -> list[Path]:
     """Return the existing secrets of the machine, resolved."""
     return sorted({path.resolve() for path in map(Path, _MACHINE_SECRETS) if path.exists()})
@@ -103,13 +115,15 @@ def needed_by(command: Sequence[str], cwd: Path) -> list[Path]:
     return [path for path in needed if path.exists()]
 
 
-def _own_code() -> Iterator[Path]:
-    """Yield the code of the harness and of its interpreter: it plays MCP servers, for example."""
-    yield Path(__file__).resolve().parents[3]
-    for prefix in {sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(sys.executable))}:
-        yield from _parts_of_prefix(Path(prefix))
-    yield from _parts_of_program(Path(sys.executable))
-    yield from map(Path, site.getsitepackages())
+@lru_cache(maxsize=1)
+def _own_code() -> list[Path]:
+    """Return the code of the harness and of its interpreter: it plays MCP servers, for example."""
+    prefixes = (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(sys.executable)))
+    code = [Path(__file__).resolve().parents[3], *map(Path, site.getsitepackages())]
+    for prefix in map(Path, prefixes):
+        for path in {prefix, prefix.resolve()}:
+            code += _parts_of_prefix(path)
+    return code
 
 
 def _parts_of_program(path: Path, depth: int = 0) -> Iterator[Path]:
@@ -118,7 +132,7 @@ def _parts_of_program(path: Path, depth: int = 0) -> Iterator[Path]:
         if step.is_dir():
             if is_showable(step):
                 yield step
-            return
+            continue
         modules = [parent for parent in step.parents if parent.name == "node_modules"]
         if modules:
             yield modules[-1]
@@ -136,15 +150,17 @@ def _parts_of_prefix(prefix: Path) -> Iterator[Path]:
 
 
 def _links(path: Path) -> Iterator[Path]:
-    """Yield a path and the targets of its links, their folders resolved."""
+    """Yield a path and the targets of its links, each as written and with its folder resolved."""
+    path = Path(os.path.abspath(path))
     for _ in range(_MAX_LINKS):
-        path = path.parent.resolve() / path.name
         if not os.path.lexists(path):
             return
-        yield path
-        if not path.is_symlink():
+        real = path.parent.resolve() / path.name
+        yield from () if ".." in path.parts else (path,)
+        yield real
+        if not real.is_symlink():
             return
-        path = path.parent / os.readlink(path)
+        path = real.parent / os.readlink(real)
 
 
 def _interpreter_of(path: Path) -> Path | None:
