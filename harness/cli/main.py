@@ -17,6 +17,7 @@ from harness.cli.commands import (
     drift_options,
     fault_options,
     fuzz_options,
+    matrix_options,
     model_options,
     mutate_options,
     profile_options,
@@ -257,6 +258,7 @@ app.command()(double_options.double)
 app.command()(record_options.record)
 app.command(cls=KeepingCommand)(mutate_options.mutate)
 app.command(cls=KeepingCommand)(drift_options.drift)
+app.command(cls=KeepingCommand)(matrix_options.matrix)
 app.command(cls=KeepingCommand)(bisect_options.bisect)
 app.command()(model_options.model)
 app.command(cls=KeepingCommand)(connect_options.connect)

@@ -29,7 +29,7 @@ def bisect(folder: Path, versions: str, *words: str, finding: str = FINDING) -> 
     command = f"{sys.executable} {folder}/rele*.py {{version}}"
     return call(
         "harness", "bisect", "--finding", finding, "--versions", versions,
-        "--server-cmd", command, "--dir", str(folder / "kept"), *words,
+        "--server-cmd", command, "--dir", str(folder / "kept"), "--no-confine", *words,
     )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def test_ends_that_are_alike_are_an_answer_with_status_1(tmp_path: Path) -> None
     ("versions", "finding", "error"),
     [
         ("1", FINDING, "--versions: name at least two, the oldest first"),
-        ("1..3", FINDING, "--versions 1..3: a range needs --npm PACKAGE, or name each: a,b,c"),
+        ("1..3", FINDING, "the range 1..3 needs the name of an npm package, or name each: a,b,c"),
         ("1,2", "turn.completed-onc", "unknown finding 'turn.completed-onc'"),
         ("1,2", "turn.completes@turns/plain", "unknown scenario 'turns/plain'"),
     ],

@@ -21,6 +21,7 @@ HARNESS = (
     "double",
     "record",
     "drift",
+    "matrix",
     "bisect",
     "mutate",
     "model",

@@ -18,6 +18,7 @@ from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import ClientStep, Wait
 from harness.scenario.loader import find_scenarios, load, scenario_id
 from harness.scenario.model import Scenario, Settings
+from harness.search.releases.matrix_file import parse_matrix
 from tools.docs import pages as generated
 from tools.examples import is_family
 
@@ -132,6 +133,9 @@ _TOML = [
 
 @pytest.mark.parametrize("block", _TOML, ids=lambda block: block.place)
 def test_toml_examples_load(block) -> None:
+    if "[[target]]" in block.body:
+        assert parse_matrix(block.body, block.place).target
+        return
     text = block.body if "name =" in block.body else f'name = "example"\n{block.body}'
     profile = parse_profile(text, block.place)
     for deviation in profile.deviations:

@@ -1,29 +1,25 @@
 """`harness bisect`: the release that changed an answer, and what can be pasted into a report."""
 
 import shlex
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
 from harness.report.results.report import Report
 from harness.search.releases.evidence import side_lines, trace_path
 from harness.search.releases.halving import Answer, Halving, Step, halve
-from harness.search.releases.plays import Play, Plays
+from harness.search.releases.plays import CONFINED_OPTION, Play, Plays
 from harness.search.releases.question import NOT_SHOWN, SHOWN, Question
 from harness.search.releases.target import (
     VERSION_PLACEHOLDER,
     MissingProgram,
-    Release,
     Target,
+    ensure_installed,
 )
 
 MIN_VERSIONS = 2
-# Lines of the output of a failed installation.
-_MAX_INSTALL_LINES = 1
 FORMAT_VERSION = 1
 
 
@@ -35,6 +31,7 @@ class Change:
     target: Target
     halving: Halving
     plays: dict[str, Play] = field(default_factory=dict[str, Play])
+    confined: bool = True
 
     def text_lines(self) -> Iterator[str]:
         """Yield the answer, the plays, both sides with their wire lines, and a command."""
@@ -106,6 +103,7 @@ class Change:
             ("--sdk-cmd", programs.sdk),
         ):
             words += [option, command] if command else []
+        words += [] if self.confined else ["--no-confine"]
         return shlex.join([*words, "--fresh"])
 
     def to_plain(self) -> dict[str, Any]:
@@ -134,6 +132,7 @@ class Change:
         for step in halving.steps:
             if len(step.plays) > 1:
                 yield f"flaky: {step.version}: {', '.join(step.plays)}; the majority counts"
+        yield from dict.fromkeys(play.note for play in self.plays.values() if play.note)
 
     def _report(self, version: str) -> Report:
         report = self.plays[version].report
@@ -175,17 +174,17 @@ def find_change(
         raise UsageError(f"no command has {VERSION_PLACEHOLDER}; --server-cmd '… {{version}} …'")
     if len(versions) < MIN_VERSIONS:
         raise UsageError("--versions: name at least two, the oldest first")
-    change = Change(question, target, Halving(versions))
+    confined = CONFINED_OPTION in plays.options
+    change = Change(question, target, Halving(versions), confined=confined)
     is_narrowed: list[bool] = []
 
     def ask(version: str, number: int) -> Answer:
         if plays.stopped_by is not None:
             return Answer(problem="interrupted")
         try:
-            release = _ensure_installed(target, version, install, say)
+            release = ensure_installed(target, version, install, say)
         except MissingProgram as problem:
-            advice = "" if install else "; --install 'npm install … {version}' can fetch it"
-            return Answer(problem=f"{problem}{advice}")
+            return Answer(problem=str(problem))
         if len(change.plays) == MIN_VERSIONS and not is_narrowed:
             # Both ends have answered, and only one question is left.
             reports = [play.report for play in change.plays.values() if play.report]
@@ -209,25 +208,3 @@ def find_change(
 
     change.halving = halve(versions, ask, on_step)
     return change
-
-
-def _ensure_installed(
-    target: Target, version: str, install: str, say: Callable[[str], None]
-) -> Release:
-    """Return a release, installed first if its program is missing. Raises `MissingProgram`."""
-    try:
-        return target.release(version)
-    except MissingProgram:
-        if not install:
-            raise
-    say(f"{version}: installing")
-    words = split_command(install.replace(VERSION_PLACEHOLDER, version))
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, errors="replace")
-    except OSError as error:
-        raise MissingProgram(f"the installation failed: {words[0]}: {error.strerror}") from error
-    if done.returncode:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        last = "; ".join(lines[:_MAX_INSTALL_LINES])
-        raise MissingProgram(f"the installation failed with status {done.returncode}: {last}")
-    return target.release(version)

@@ -32,6 +32,9 @@ def bisect(
     timeout_scale: Annotated[
         float, typer.Option("--timeout-scale", help="multiply every bound")
     ] = 1.0,
+    confine: Annotated[
+        bool, typer.Option("--confine/--no-confine", help="confine the servers where possible")
+    ] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="use no stored result")] = False,
     json: JsonOption = "",
 ) -> None:
@@ -42,7 +45,7 @@ def bisect(
     from harness.cli.commands.bisect import find_change
     from harness.client.target.run_folders import base_folder
     from harness.report.results.rerun_command import Programs
-    from harness.search.releases.plays import Plays, stop_on_signals
+    from harness.search.releases.plays import CONFINED_OPTION, Plays, stop_on_signals
     from harness.search.releases.question import Question
     from harness.search.releases.target import Target
     from harness.search.releases.versions import parse_versions
@@ -52,6 +55,7 @@ def bisect(
         names = parse_versions(versions, npm=npm, pre_releases=pre_releases)
         options = ["--repeat", str(repeat)] if repeat > 1 else []
         options += ["--timeout-scale", str(timeout_scale)] if timeout_scale != 1 else []
+        options += [CONFINED_OPTION] if confine else []
         plays = Plays(base_folder(), options, fresh=fresh)
         programs = Programs(target, server_cmd, agent_cmd, sdk_cmd)
         with stop_on_signals(plays):

@@ -9,6 +9,7 @@ from harness.errors import UsageError
 from harness.protocol.values import obj
 from harness.report.compare.values import Run
 from harness.report.json_form import read_report
+from harness.report.matrix import TARGET_MARK, is_matrix, read_column
 from harness.scenario.explain import unknown_name
 
 # Aliases of recorded runs, the latest first.
@@ -18,8 +19,11 @@ RUN_ALIASES = ("last", "previous")
 def find_run(word: str) -> Run:
     """Return a run by its JSON report, its name in `.harness/reports`, `last`, or `previous`.
 
-    Raises `UsageError` if it is missing or cannot be read.
+    A target of a matrix is `FILE#TARGET`. Raises `UsageError` if it is missing or cannot be read.
     """
+    file, mark, target = word.partition(TARGET_MARK)
+    if mark and not Path(word).exists():
+        return Run(target, read_column(_file(file), target))
     path = _file(word)
     name = word if path.stem == "report" else path.stem
     try:
@@ -43,6 +47,9 @@ def _other_kind(path: Path) -> str:
             "scenario from-trace, then harness run it with --json"
         )
     plain = row or _object_in(path.read_bytes())
+    if is_matrix(plain):
+        names = ", ".join(str(obj(one).get("name")) for one in plain.get("targets", ()))
+        return f"this is a matrix; name a target, {path}{TARGET_MARK}NAME, of {names}"
     if {"verdict", "files"} <= plain.keys():
         return (
             "this is a result of harness check, not a report of a run; "

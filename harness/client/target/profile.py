@@ -319,7 +319,7 @@ def load_profile(name: str, release: str = "") -> Profile:
             f"no profile {name!r}: not a file, and the built-in ones are "
             f"{', '.join(builtin_names())}{near}"
         )
-    return _make_profile(_read_profile(name, Path()), release)
+    return _make_profile(read_profile(name, Path()), release)
 
 
 def parse_profile(text: str, file: str, *, folder: Path = Path(), release: str = "") -> Profile:
@@ -331,7 +331,7 @@ def parse_profile(text: str, file: str, *, folder: Path = Path(), release: str =
 
 
 def _make_profile(source: _Source, release: str) -> Profile:
-    chain = _read_chain(source)
+    chain = read_chain(source)
     edition = _edition([source.toml for source in chain], chain, release)
     toml = _merge_chain([source.toml for source in chain], edition and edition.rows_of)
     if edition is not None:
@@ -366,7 +366,7 @@ def _fill_release(value: dict[str, Any], edition: Edition) -> None:
             value[key] = value[key].replace(RELEASE, release)
 
 
-def _read_profile(name: str, folder: Path) -> _Source:
+def read_profile(name: str, folder: Path) -> _Source:
     """Return a built-in profile, or a file."""
     if (built_in := built_in_release(name)) is not None:
         file, release = built_in
@@ -380,7 +380,7 @@ def _read_profile(name: str, folder: Path) -> _Source:
         raise UsageError(f"{path}: cannot be read: {_cause(error)}") from error
 
 
-def _read_chain(source: _Source) -> list[_Source]:
+def read_chain(source: _Source) -> list[_Source]:
     """Return a file and those that it extends, itself first, each validated on its own."""
     chain = [source]
     while True:
@@ -394,7 +394,7 @@ def _read_chain(source: _Source) -> list[_Source]:
                 f"{prefix} {unknown_name('profile', extended, (*builtin_names(), 'none'))} "
                 f"(and there is no file {source.folder / extended})"
             )
-        source = _read_profile(extended, source.folder)
+        source = read_profile(extended, source.folder)
         if _identity(source.toml.file) in {_identity(one.toml.file) for one in chain}:
             raise UsageError(f"{prefix} {extended!r} extends this file itself; extend another one")
         chain.append(source)

@@ -70,12 +70,9 @@ def _kept_lines(question: Question, proof: Proof, result: ScenarioResult | None)
 
 
 def _most_alike(rows: Sequence[Row], broken: Row) -> Row | None:
-    """Return the row about the same subject, or about one of its kind, or any."""
-    kind = broken.subject.partition(" ")[0]
-    ranked = sorted(
-        rows, key=lambda row: (row.subject != broken.subject, row.subject.partition(" ")[0] != kind)
-    )
-    return next(iter(ranked), None)
+    """Return the row whose subject shares most words with the broken one's, such as an id."""
+    words = set(broken.subject.split())
+    return max(rows, key=lambda row: len(words & set(row.subject.split())), default=None)
 
 
 def _outcome_lines(scenario: ScenarioResult) -> list[str]:

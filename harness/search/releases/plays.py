@@ -30,18 +30,26 @@ from harness.search.releases.target import Release
 
 FOLDER: Final = "judged"
 INTERRUPTED: Final = "interrupted"
+CONFINED_OPTION: Final = "--confine-auto"
 _KEY_CHARACTERS = 12
+_OUTPUT = "output.txt"
+_UNCONFINED = "NOT CONFINED"
 # A server that cannot be judged, whatever the scenarios say: `setup.not-started` and others.
 _SETUP = "setup."
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
 _PROFILES = ("client", "target", "profiles")
+# The parts of the harness that make a verdict.
+_JUDGING_ROOMS = (
+    "protocol", "trace", "judge", "model", "client", "scenario", "play", "report/results"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
     """One run of a release. `problem` says why it could not be judged, "" if it was.
 
-    `reused` is whether a stored result was taken, `key` what it is stored by.
+    `reused` is whether a stored result was taken, `key` what it is stored by. `note` is the run's
+    line on a server that could not be confined, "" if it was or need not be.
     """
 
     release: Release
@@ -50,6 +58,7 @@ class Play:
     report: Report | None = None
     problem: str = ""
     reused: bool = False
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -75,7 +84,7 @@ class Plays:
         if not self.fresh:
             report = _read_stored(folder)
             if report is not None:
-                return Play(release, key, folder, report, reused=True)
+                return Play(release, key, folder, report, reused=True, note=_note(folder))
         return self._play_anew(release, scenarios, key, folder)
 
     def stop(self, number: int, _frame: FrameType | None = None) -> None:
@@ -89,7 +98,7 @@ class Plays:
     ) -> Play:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        report_path, output = folder / "report.json", folder / "output.txt"
+        report_path, output = folder / "report.json", folder / _OUTPUT
         words = [sys.executable, "-P", "-m", "harness", "run", *scenarios, *self.options]
         words += [*release.programs.options(*_surfaces(release)), "--dir", str(folder)]
         words += ["--json", str(report_path)]
@@ -101,7 +110,7 @@ class Plays:
             report = read_report(report_path)
         except (OSError, ValueError):
             return Play(release, key, folder, problem=_last_words(output))
-        return Play(release, key, folder, report, setup_problem(report))
+        return Play(release, key, folder, report, setup_problem(report), note=_note(folder))
 
     def _run(self, words: Sequence[str], output: int) -> None:
         """Run a process to its end. Its group is its own, so that Ctrl-C reaches it once."""
@@ -138,6 +147,15 @@ def _read_stored(folder: Path) -> Report | None:
     return report if is_complete else None
 
 
+def _note(folder: Path) -> str:
+    """Return the line of a run's output that says why its server was not confined, "" if none."""
+    try:
+        lines = (folder / _OUTPUT).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith(_UNCONFINED)), "")
+
+
 def _last_words(output: Path) -> str:
     lines = output.read_text("utf-8", "replace").strip().splitlines()
     words = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
@@ -152,7 +170,8 @@ def suite_hash(scenarios: tuple[str, ...]) -> str:
     profiles = package.joinpath(*_PROFILES)
     judging = (
         file
-        for file in _files_in(package, (".py", ".yaml", ".json"))
+        for room in _JUDGING_ROOMS
+        for file in _files_in(package / room, (".py", ".yaml", ".json"))
         if not file.is_relative_to(profiles)
     )
     paths = {file_of(file) for file in files}

@@ -8,12 +8,13 @@ import hashlib
 import os
 import shlex
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
 
-from harness.client.target.profile import load_profile
+from harness.client.target.profile import read_chain, read_profile
 from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 from harness.report.results.rerun_command import Programs
@@ -38,13 +39,14 @@ class Release:
     @property
     def label(self) -> str:
         """The name of a column: `codex@0.107.0`, or the name alone."""
-        return f"{self.name}@{self.version}" if self.version else self.name
+        return _label(self.name, self.version)
 
     def identity(self) -> str:
         """Return a hash of name, version, commands, the files that they name, and the profile."""
         digest = hashlib.sha256(f"{self.label}\n{self.programs}\n".encode())
-        profile = load_profile(self.programs.target) if self.programs.target else None
-        digest.update(profile.model_dump_json().encode() if profile else b"")
+        # The files of the profile for all releases: a run asks the server for its own.
+        sources = read_chain(read_profile(self.programs.target, Path()))
+        digest.update(repr([source.toml.value for source in sources]).encode())
         for kind in _KINDS:
             command: str = getattr(self.programs, kind)
             words = split_command(command) if command else []
@@ -62,6 +64,10 @@ class Target:
     name: str
     programs: Programs
 
+    def label(self, version: str) -> str:
+        """Return the name of the column of a version."""
+        return _label(self.name, version)
+
     def release(self, version: str = "") -> Release:
         """Return one version with its commands.
 
@@ -73,7 +79,37 @@ class Target:
             if getattr(self.programs, kind)
         }
         profile = self.programs.target.replace(VERSION_PLACEHOLDER, version)
-        return Release(self.name, version, Programs(profile, **commands))
+        return Release(self.name, version, replace(self.programs, target=profile, **commands))
+
+
+def _label(name: str, version: str) -> str:
+    return f"{name}@{version}" if version else name
+
+
+def ensure_installed(
+    target: Target, version: str, install: str, say: Callable[[str], None]
+) -> Release:
+    """Return a release, installed first by a command if its program is missing.
+
+    Raises `MissingProgram` if it still is, `UsageError` if a command is not valid.
+    """
+    try:
+        return target.release(version)
+    except MissingProgram as problem:
+        if not install:
+            advice = "an installation, such as 'npm install … {version}', can be given"
+            raise MissingProgram(f"{problem}; {advice}") from problem
+    say(f"{target.label(version)}: installing")
+    words = split_command(install.replace(VERSION_PLACEHOLDER, version))
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, errors="replace")
+    except OSError as error:
+        raise MissingProgram(f"the installation failed: {words[0]}: {error.strerror}") from error
+    if done.returncode:
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        reason = lines[0] if lines else "it printed nothing"
+        raise MissingProgram(f"the installation failed with status {done.returncode}: {reason}")
+    return target.release(version)
 
 
 def resolve_command(command: str, version: str) -> str:

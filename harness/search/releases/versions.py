@@ -27,7 +27,7 @@ def parse_versions(
     if RANGE not in words:
         return list(dict.fromkeys(word.strip() for word in words.split(",") if word.strip()))
     if not npm:
-        raise UsageError(f"--versions {words}: a range needs --npm PACKAGE, or name each: a,b,c")
+        raise UsageError(f"the range {words} needs the name of an npm package, or name each: a,b,c")
     first, _, last = (part.strip() for part in words.partition(RANGE))
     known = [
         version
@@ -36,12 +36,12 @@ def parse_versions(
     ]
     for end in filter(None, (first, last)):
         if end not in known:
-            raise UsageError(f"--versions {words}: {npm} has no {end}{did_you_mean(end, known)}")
+            raise UsageError(f"the range {words}: {npm} has no {end}{did_you_mean(end, known)}")
     if not known:
-        raise UsageError(f"--npm {npm}: it has no release; --pre-releases adds those before one")
+        raise UsageError(f"{npm} has no release, only versions before one")
     begin, end = known.index(first or known[0]), known.index(last or known[-1])
     if begin > end:
-        raise UsageError(f"--versions {words}: {first} is newer than {last}; swap them")
+        raise UsageError(f"the range {words}: {first} is newer than {last}; swap them")
     return known[begin : end + 1]
 
 

@@ -1,0 +1,74 @@
+"""Options of the command `harness matrix`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.commands.output_files import (
+    JsonOption,
+    MarkdownOption,
+    check_targets,
+    say,
+    write_results,
+)
+from harness.cli.commands.run_commands import exit_on_error
+
+
+def matrix(
+    file: Annotated[Path, typer.Argument(metavar="MATRIX.toml", help="the targets")],
+    *,
+    jobs: Annotated[int, typer.Option(min=1, help="targets judged at once")] = 1,
+    lanes: Annotated[
+        int | None, typer.Option(min=1, help="scenarios of a target played at once")
+    ] = None,
+    timeout_scale: Annotated[
+        float, typer.Option("--timeout-scale", help="multiply every bound")
+    ] = 1.0,
+    confine: Annotated[
+        bool, typer.Option("--confine/--no-confine", help="confine the servers where possible")
+    ] = True,
+    fresh: Annotated[bool, typer.Option("--fresh", help="play all, use no stored result")] = False,
+    full: Annotated[
+        bool, typer.Option("--all", help="every requirement, not only those that differ")
+    ] = False,
+    badges: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="a badge of each target there", show_default=False),
+    ] = None,
+    json: JsonOption = "",
+    markdown: MarkdownOption = "",
+) -> None:
+    """Judge many targets: servers, versions, profiles, surfaces; a column for each.
+
+    What was judged with the same server, suite and profile is not played again. Exit status 1 if a
+    target could not be judged; a RED one is a result.
+    """
+    from harness.cli.commands.matrix import judge_targets, write_badges
+    from harness.client.target.run_folders import base_folder
+    from harness.search.releases.matrix_file import read_matrix_file
+    from harness.search.releases.plays import CONFINED_OPTION, Plays, stop_on_signals
+
+    with exit_on_error():
+        check_targets(json, markdown)
+        options = [] if lanes is None else ["--lanes", str(lanes)]
+        options += ["--timeout-scale", str(timeout_scale)] if timeout_scale != 1 else []
+        options += [CONFINED_OPTION] if confine else []
+        plays = Plays(base_folder(), options, fresh=fresh)
+        with stop_on_signals(plays):
+            result = judge_targets(
+                read_matrix_file(file), plays, jobs, lambda line: say(line, err=True)
+            )
+        write_results(
+            lambda: result.text_lines(full=full),
+            json_target=json,
+            results=result.to_plain,
+            markdown_target=markdown,
+            markdown=lambda: result.markdown_lines(full=full),
+        )
+        if badges is not None:
+            write_badges(result, badges)
+    if plays.stopped_by is not None:
+        say("interrupted: what was judged is kept; the same command goes on", err=True)
+        raise typer.Exit(128 + plays.stopped_by)
+    raise typer.Exit(1 if len(result.judged_columns()) < len(result.columns) else 0)
