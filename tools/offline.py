@@ -9,53 +9,16 @@ in place of the system's. The releases read all of them for each client that the
 times in a turn: a fifth of its processor time. Without any they cannot make a client.
 """
 
-import ctypes
-import fcntl
 import os
 import shutil
-import socket
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
-CLONE_NEWUSER = 0x10000000
-CLONE_NEWNET = 0x40000000
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+from harness.client.target.confine.network import enter_own_network
+
 REFUSED = 77
 AUTHORITIES = Path(__file__).resolve().with_name("authorities")
-
-
-def enter() -> bool:
-    """Move this process into a network namespace with loopback only; return False if refused."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    uid, gid = os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWNET) != 0:
-        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
-            return False
-        try:
-            _write("/proc/self/setgroups", "deny")
-            _write("/proc/self/uid_map", f"{uid} {uid} 1")
-            _write("/proc/self/gid_map", f"{gid} {gid} 1")
-        except OSError:
-            return False
-    return _loopback_up()
-
-
-def _loopback_up() -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
-        request = struct.pack("16sh", b"lo", 0)
-        try:
-            flags = struct.unpack("16sh", fcntl.ioctl(handle, SIOCGIFFLAGS, request)[:18])[1]
-            fcntl.ioctl(handle, SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags | IFF_UP))
-        except OSError:
-            return False
-    return True
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
 
 
 def _child(command: list[str]) -> int:
@@ -65,7 +28,7 @@ def _child(command: list[str]) -> int:
     """
     pid = os.fork()
     if pid == 0:
-        if not enter():
+        if enter_own_network():
             os._exit(REFUSED)
         try:
             os.execvp(command[0], command)

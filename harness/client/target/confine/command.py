@@ -37,6 +37,7 @@ _TEMPORARY_BYTES = 256 * 1024**2
 _STDIN, _STDOUT = 8, 9
 _SWAP = f'exec "$@" {_STDIN}<&0 {_STDOUT}>&1 </dev/null >/dev/null'
 _SURVIVORS_GRACE_MS = 500
+_MAX_TRIAL_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,12 @@ def find_problem() -> str:
     if find_bubblewrap() is None:
         return f"bwrap was not found; {_INSTALL}"
     command = [*bubblewrap_words(Confine(), ["true"], cwd=Path("/")), "true"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_MAX_TRIAL_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return f"bwrap did not end within {_MAX_TRIAL_SECONDS} s"
     fault = (ran.stderr.strip().splitlines() or [f"exit status {ran.returncode}"])[0]
     advice = _NEWER if "Unknown option" in fault else _ALLOW
     return f"bwrap does not work here ({fault}); {advice}" if ran.returncode else ""
