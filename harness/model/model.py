@@ -21,6 +21,7 @@ from harness.model.performance import (
     Performance,
     StreamCut,
     answering_model,
+    further_headers,
     reply_summary,
 )
 from harness.model.script import Fail, ModelStep, Script, ToolOutput, When
@@ -200,6 +201,7 @@ class ScriptedModel:
         model = answering_model(step)
         if model:
             headers.update(wire.reroute_headers(model))
+        headers.update(further_headers(step))
         return Answer(200, headers, chunks=self._play(call, step, wire))
 
     def _sayable(self, call: Call, step: ModelStep, wire: Encoder) -> ModelStep:

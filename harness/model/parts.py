@@ -171,6 +171,15 @@ class Reroute(Strict):
     reroute: RerouteBody
 
 
+class Headers(Strict):
+    """`headers: {NAME: VALUE}`: further HTTP headers of the answer, such as a provider's limits."""
+
+    headers: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")],
+        Annotated[str, Field(pattern=r"^[ -~]*$")],
+    ]
+
+
 class MalformedBody(Strict):
     """Bytes within the stream; `times` is the number of calls for which the step is repeated."""
 
@@ -206,6 +215,7 @@ Part = Annotated[
     | Annotated[PlanItem, Tag("plan_item")]
     | AskPart
     | Annotated[Reroute, Tag("reroute")]
+    | Annotated[Headers, Tag("headers")]
     | Annotated[Usage, Tag("usage")]
     | Annotated[Malformed, Tag("malformed")]
     | Annotated[Delay, Tag("delay")]

@@ -14,6 +14,7 @@ from harness.model.parts import (
     Delay,
     Delta,
     Disconnect,
+    Headers,
     Hold,
     Malformed,
     Message,
@@ -143,7 +144,7 @@ class Performance:
                     yield chunk
             case Malformed():
                 yield part.malformed.raw
-            case Usage() | Reroute():
+            case Usage() | Reroute() | Headers():
                 return
             case Hold() | Disconnect() | Delay():
                 await self._pause(part)
@@ -257,6 +258,12 @@ def answering_model(step: ModelStep) -> str:
         if isinstance(part, Reroute):
             return part.reroute.model
     return ""
+
+
+def further_headers(step: ModelStep) -> dict[str, str]:
+    """Return the HTTP headers that the parts `headers` of the reply add."""
+    parts = [part.headers for part in step.reply or [] if isinstance(part, Headers)]
+    return {name.lower(): value for headers in parts for name, value in headers.items()}
 
 
 def reply_summary(

@@ -13,11 +13,13 @@ from harness.model.strict import Strict
 class RunBody(Strict):
     """A shell command; `escalate` requests to run it outside the sandbox, with a `reason`.
 
-    `tty` requests a terminal, if the server's tool can provide one.
+    `tty` requests a terminal, and `background_after` to let the command run on in the background
+    after so many seconds, if the server's tool can do that.
     """
 
     command: str
     tty: bool = False
+    background_after: float = Field(default=10, gt=0, le=10)
     escalate: bool = False
     reason: str | None = None
 

@@ -74,7 +74,7 @@ BUILT_IN_ROWS = (
         "run",
         "exec_command",
         "",
-        {"cmd": "{command}", "yield_time_ms": 10000, "tty": "{tty}", **_ESCALATION},
+        {"cmd": "{command}", "yield_time_ms": "{patience}", "tty": "{tty}", **_ESCALATION},
     ),
     ToolRow("run", "shell_command", "", {"command": "{command}", **_ESCALATION}),
     ToolRow("run", "shell", "", {"command": ["bash", "-lc", "{command}"], **_ESCALATION}),
@@ -112,6 +112,7 @@ def intent_of(part: ToolPart) -> tuple[str, dict[str, Any]]:
             return "run", {
                 "command": body.command,
                 "tty": body.tty or None,
+                "patience": round(body.background_after * 1000),
                 "permissions": permissions,
                 "reason": body.reason,
             }
@@ -171,7 +172,7 @@ def profile_lines(intent: str) -> str:
 
 
 VALUES_OF_INTENT: dict[str, tuple[str, ...]] = {
-    "run": ("command", "tty", "permissions", "reason"),
+    "run": ("command", "tty", "patience", "permissions", "reason"),
     "patch": ("patch",),
     "update_plan": ("plan", "explanation"),
     "mcp_call": ("arguments", "server", "tool"),
