@@ -72,7 +72,12 @@ def who_resumes_a_loaded_thread_hears_no_end() -> None:
     lost_after(RESUME, "turn/completed")
 
 
-@bug(reds={"threads/resume-unknown": "request.answered"})
+@bug(
+    reds={
+        "threads/resume-unknown": "request.answered",
+        "reported/resumed-without-a-turn": "request.answered",
+    }
+)
 def a_thread_that_is_not_there_is_never_found() -> None:
     """thread/resume of a thread that does not exist is never answered."""
     unanswered(RESUME)
