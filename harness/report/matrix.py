@@ -5,6 +5,7 @@ whole report of each target, so that `harness compare` reads `FILE#TARGET`.
 """
 
 import json
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -33,6 +34,8 @@ _CELLS = {
     "INFO": "info",
 }
 _ABSENT = ""
+# A problem in a line of text; JSON has all of it.
+MAX_PROBLEM_CHARACTERS = 180
 _GAP = "  "
 
 
@@ -69,7 +72,8 @@ class Column:
     def summary(self) -> str:
         """Return the verdict with the counts of requirements, or the problem, in one line."""
         if self.report is None or self.problem:
-            return f"{self.verdict}: {self.problem}"
+            problem = textwrap.shorten(self.problem, MAX_PROBLEM_CHARACTERS, placeholder=" …")
+            return f"{self.verdict}: {problem}"
         counts = judged_requirements(self.report, load_book())
         words = ", ".join(
             f"{count} {name}" for name, count in sorted(counts.counts.items()) if "_" not in name

@@ -1,12 +1,14 @@
 """`harness bisect`: the release that changed an answer, and what can be pasted into a report."""
 
 import shlex
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
+from harness.report.matrix import MAX_PROBLEM_CHARACTERS
 from harness.report.results.report import Report
 from harness.search.releases.evidence import side_lines, trace_path
 from harness.search.releases.halving import Answer, Halving, Step, halve
@@ -202,7 +204,8 @@ def find_change(
         if plays.stopped_by is not None:
             return
         is_stored = step.version in change.plays and change.plays[step.version].reused
-        state = f"skipped: {step.skipped}" if step.skipped else step.state
+        skipped = textwrap.shorten(step.skipped, MAX_PROBLEM_CHARACTERS, placeholder=" …")
+        state = f"skipped: {skipped}" if skipped else step.state
         flaky = f" (flaky: {', '.join(step.plays)})" if len(step.plays) > 1 else ""
         say(f"{step.version}: {state}{flaky}{' (stored)' if is_stored else ''}")
 

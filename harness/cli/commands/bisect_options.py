@@ -68,6 +68,7 @@ def bisect(
                 say=lambda line: say(line, err=json == STANDARD_OUTPUT),
             )
         if plays.stopped_by is not None:
+            say("interrupted: what was judged is kept; the same command goes on", err=True)
             raise typer.Exit(128 + plays.stopped_by)
         write_results(change.text_lines, json_target=json, results=change.to_plain)
     raise typer.Exit(0 if change.halving.is_found else 1)

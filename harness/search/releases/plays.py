@@ -103,7 +103,7 @@ class Plays:
         words += [*release.programs.options(*_surfaces(release)), "--dir", str(folder)]
         words += ["--json", str(report_path)]
         with output.open("wb") as out:
-            self._run(words, out.fileno())
+            self.run_process(words, out.fileno())
         if self.stopped_by is not None:
             return Play(release, key, folder, problem=INTERRUPTED)
         try:
@@ -112,7 +112,7 @@ class Plays:
             return Play(release, key, folder, problem=_last_words(output))
         return Play(release, key, folder, report, setup_problem(report), note=_note(folder))
 
-    def _run(self, words: Sequence[str], output: int) -> None:
+    def run_process(self, words: Sequence[str], output: int) -> None:
         """Run a process to its end. Its group is its own, so that Ctrl-C reaches it once."""
         with self._lock:
             if self.stopped_by is not None:

@@ -42,7 +42,8 @@ class Question:
         if bool(finding) == bool(scenario):
             raise UsageError("name either --finding RULE[@SCENARIO] or --scenario ID")
         if scenario:
-            named_files([scenario])
+            if (count := len(named_files([scenario]))) > 1:
+                raise UsageError(f"--scenario {scenario}: it names {count} scenarios; name one")
             return cls("", (scenario,))
         name, _, place = finding.partition("@")
         if name not in every_rule() and name not in finding_kinds():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
 
-from harness.client.target.profile import read_chain, read_profile
+from harness.client.target.profile import load_profile, read_chain, read_profile
 from harness.client.target.shell_syntax import split_command
 from harness.errors import UsageError
 from harness.report.results.rerun_command import Programs
@@ -45,6 +45,7 @@ class Release:
         """Return a hash of name, version, commands, the files that they name, and the profile."""
         digest = hashlib.sha256(f"{self.label}\n{self.programs}\n".encode())
         # The files of the profile for all releases: a run asks the server for its own.
+        load_profile(self.programs.target)  # Says what is wrong with it.
         sources = read_chain(read_profile(self.programs.target, Path()))
         digest.update(repr([source.toml.value for source in sources]).encode())
         for kind in _KINDS:
