@@ -83,6 +83,7 @@ BUILT_IN_ROWS = (
     ToolRow("view_image", "view_image", "", {"path": "{path}"}),
     ToolRow("mcp_call", "mcp__{server}__{tool}", "", "{arguments}"),
     ToolRow("mcp_call", "{tool}", "mcp__{server}", "{arguments}"),
+    ToolRow("mcp_call", "{tool}", "mcp__{server}__", "{arguments}"),
     ToolRow("dynamic_call", "{tool}", "", "{arguments}"),
 )
 
