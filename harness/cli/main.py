@@ -379,12 +379,13 @@ def from_trace(
     ] = None,
     title: Annotated[str, typer.Option(help="one sentence that states a fact")] = "",
     force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
+    timing: model_options.TimingOption = None,
 ) -> None:
     """Make a scenario of a session: what its client did, with a model that says what it said."""
     from harness.cli.commands.from_trace import from_trace, write_scenario
 
     with run_commands.exit_on_error():
-        new_scenario = from_trace(trace, title=title)
+        new_scenario = from_trace(trace, title=title, timing=timing is not None)
         if output is None:
             typer.echo(new_scenario.text, nl=False)
             return

@@ -1,6 +1,6 @@
 """The model's side of a recording: a proxy on loopback between a server and its real model.
 
-Requests other than calls of the Responses API pass as well, without marks in the trace.
+Requests other than calls of a known API pass as well, without marks in the trace.
 """
 
 import contextlib
@@ -15,9 +15,10 @@ import anyio.lowlevel
 import httpx
 
 from harness.errors import UsageError
-from harness.model.recorded_answers import AnswerReader
+from harness.model.encoder import RESPONSES_API, Encoder
+from harness.model.recorded_answers import READERS, AnswerReader
 from harness.model.server import Receive, Send, read_body, serve_on_loopback
-from harness.model.wire.responses import ResponsesEncoder
+from harness.model.wire.registry import wire_of
 from harness.protocol.values import obj
 from harness.trace.frame import parse
 from harness.trace.marks import ModelCall
@@ -50,7 +51,6 @@ class ModelProxy:
         self._file = file
         self._client = client
         self._calls = 0
-        self._api = ResponsesEncoder()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Serve one ASGI request."""
@@ -61,9 +61,9 @@ class ModelProxy:
             return
         path = str(scope.get("raw_path", b"").decode("ascii", "replace") or scope["path"])
         query = bytes(scope.get("query_string", b"")).decode("ascii", "replace")
-        is_call = scope["method"] == "POST" and path.rstrip("/").endswith("/responses")
-        call = self._record_call(body) if is_call else 0
-        reader = AnswerReader(call)
+        wire = wire_of(path.split("?")[0]) if scope["method"] == "POST" else None
+        call = self._record_call(body, wire) if wire is not None else 0
+        reader = READERS.get(wire.name if wire is not None else "", AnswerReader)(call)
         request = self._client.build_request(
             scope["method"],
             self._origin + path.split("?")[0] + (f"?{query}" if query else ""),
@@ -76,16 +76,17 @@ class ModelProxy:
                 await self._answer(request, reader, send)
                 tasks.cancel_scope.cancel()
         finally:
-            if is_call:
+            if wire is not None:
                 output, end = reader.result()
                 if output is not None:
                     self._file.write_mark(output)
                 self._file.write_mark(end)
 
-    def _record_call(self, body: bytes) -> int:
+    def _record_call(self, body: bytes, wire: Encoder) -> int:
         self._calls += 1
-        contents = self._api.call_contents(obj(parse(body)))
-        self._file.write_mark(ModelCall(call=self._calls, **contents))
+        contents = wire.call_contents(wire.read(obj(parse(body))))
+        name = "" if wire.name == RESPONSES_API else wire.name
+        self._file.write_mark(ModelCall(call=self._calls, wire=name, **contents))
         return self._calls
 
     async def _answer(self, request: httpx.Request, reader: AnswerReader, send: Send) -> None:

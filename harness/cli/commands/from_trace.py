@@ -55,8 +55,8 @@ class ReadTrace:
     damage: str = ""
 
 
-def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
-    """Return the scenario made from a trace file.
+def from_trace(path: Path, *, title: str = "", timing: bool = False) -> ScenarioFromTrace:
+    """Return the scenario made from a trace file; with `timing` its model waits as recorded.
 
     Raises `UsageError` if the file is not a trace, or if no scenario plays its surface.
     """
@@ -77,6 +77,7 @@ def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
         title=title or title_of(trace),
         covers=covered_rules(trace, rows),
         first_notes=[broken] if broken else [],
+        timing=timing,
         lexicon=protocol_lexicon(),
         program=_program(trace) if surface == EXEC else None,
         origin=path.name + (f" ({read.damage})" if read.damage else ""),

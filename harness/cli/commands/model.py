@@ -7,8 +7,9 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -20,6 +21,7 @@ from harness.client.target.profile import Profile, load_profile
 from harness.errors import UsageError
 from harness.model.service import ModelService
 from harness.model.tools import ToolRow
+from harness.scenario.identity import SUFFIX
 from harness.scenario.model_script import ModelScript, load_model_script
 
 # The API key printed for servers to send; it is not checked.
@@ -39,6 +41,7 @@ class ModelOptions:
     loop: bool = False
     open_gates: bool = False
     target: str = "spec"
+    timing: bool = False
 
 
 def serve(options: ModelOptions, say: Say, warn: Say) -> tuple[int, dict[str, Any]]:
@@ -49,8 +52,23 @@ def serve(options: ModelOptions, say: Say, warn: Say) -> tuple[int, dict[str, An
     """
     if options.once and options.loop:
         raise UsageError("--once ends with the script and --loop begins it again; give one of them")
-    script, profile = load_model_script(options.script), load_profile(options.target)
+    script, profile = _load_script(options), load_profile(options.target)
     return anyio.run(_serve, options, script, profile, say, warn)
+
+
+def _load_script(options: ModelOptions) -> ModelScript:
+    """Return the script of a scenario, or of the scenario that a recording makes."""
+    path = Path(options.script)
+    if not options.script.endswith(".jsonl"):
+        if options.timing:
+            raise UsageError(f"--timing recorded: {path} is not a recording (FILE.jsonl)")
+        return load_model_script(options.script)
+    from harness.cli.commands.from_trace import from_trace, write_scenario
+
+    recorded = from_trace(path, timing=options.timing)
+    with TemporaryDirectory() as folder:
+        made = write_scenario(recorded, Path(folder) / f"{path.stem}{SUFFIX}")
+        return replace(load_model_script(str(made)), name=path.name)
 
 
 async def _serve(

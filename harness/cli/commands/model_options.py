@@ -1,6 +1,7 @@
 """Options of the command `harness model`."""
 
 import json as json_
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,11 +11,24 @@ from harness.cli.commands.run_commands import exit_on_error
 from harness.protocol.escapes import visible_lines
 
 
+class Timing(StrEnum):
+    """The times of a recorded model's pieces."""
+
+    RECORDED = "recorded"
+
+
+TimingOption = Annotated[
+    Timing | None,
+    typer.Option("--timing", help="of a recording with --record-model: pieces come as they came"),
+]
+
+
 def model(
     script: Annotated[
         str,
         typer.Argument(
-            metavar="SCRIPT", help="a scenario's file or id, or a file with model: alone"
+            metavar="SCRIPT",
+            help="a scenario (file or id), a file with model: alone, or a recording",
         ),
     ],
     *,
@@ -30,6 +44,7 @@ def model(
     target: Annotated[
         str, typer.Option("--target", help="a profile: its tools, its words")
     ] = "spec",
+    timing: TimingOption = None,
     json: JsonOption = "",
 ) -> None:
     """Serve the model's side of a scenario by itself, for a server that you start.
@@ -47,7 +62,7 @@ def model(
     def warn(line: str) -> None:
         typer.secho(visible_lines(line), err=aside, fg=typer.colors.RED)
 
-    options = ModelOptions(script, host, port, once, loop, open_gates, target)
+    options = ModelOptions(script, host, port, once, loop, open_gates, target, timing is not None)
     with exit_on_error(), report_file("" if aside else json) as write:
         status, report = serve(options, say, warn)
         write(report)

@@ -28,6 +28,7 @@ from harness.scenario.yaml12 import ScenarioError, parse
 from harness.trace.foreign import TARGET
 from harness.trace.frame import Kind
 from harness.trace.marks import ModelCall
+from harness.trace.model_marks import ModelOutput
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
 
@@ -55,13 +56,18 @@ def scenario_of(
     origin: str,
     program: ExecProgram | None = None,
     first_notes: Sequence[str] = (),
+    timing: bool = False,
 ) -> ScenarioFromTrace:
     """Return a scenario that repeats what the client and the model of a trace did.
 
     `covers` are the ids of rules, `origin` names the trace in the file; `program` has the command
-    line of the traced `agent exec`, None for a session; `first_notes` precede the notes. Raises
-    `UsageError` if the trace has no message of a client, or one that a scenario cannot express.
+    line of the traced `agent exec`, None for a session; `first_notes` precede the notes. With
+    `timing` the model waits before each piece as recorded. Raises `UsageError` if the trace has no
+    message of a client, or one that a scenario cannot express, or no timing.
     """
+    if timing and not any(mark.body.pieces for mark in trace.marks_of(ModelOutput)):
+        reason = "it has no times of a model's answer; record it by harness record --record-model"
+        raise UsageError(f"{origin}: --timing recorded: {reason}")
     notes: dict[str, None] = dict.fromkeys(first_notes)
     head = TraceHead(trace)
     story = Story(trace) if program is None else ExecStory(trace, program)
@@ -73,7 +79,7 @@ def scenario_of(
     # Before the items: whether a command asks for escalation depends on it.
     policy = common_settings(story, is_recording=is_recording).get("approvalPolicy")
     conversion.asks_on_request = policy == "on-request"
-    model = ModelSide(story, conversion)
+    model = ModelSide(story, conversion, timing=timing)
     conversion.add_note = lambda note: notes.update({note: None})
     if isinstance(story, ExecStory):
         client = ExecSide(story, conversion, model, head, is_recording=is_recording)

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from harness.protocol.values import obj, text
 from harness.scenario.from_trace.item_parts import Conversion
+from harness.scenario.from_trace.recorded_timing import delays, timed_deltas
 from harness.scenario.from_trace.said_items import is_call, message_text, part_of_output_item
 from harness.scenario.from_trace.story import PLAN, Product, Story, Turn, texts_of
 from harness.trace.foreign import TARGET
 from harness.trace.frame import parse
 from harness.trace.marks import CallEnd, ModelCall, ModelEnd
-from harness.trace.model_marks import ModelOutput
+from harness.trace.model_marks import ModelOutput, ModelPiece
 
 _USAGE: Final = {
     "input": ("inputTokens", 10),
@@ -101,10 +102,11 @@ def _part_value(part: Part, holds: list[tuple[int, str]], *, is_cut: bool) -> di
 
 
 class ModelSide:
-    """Model calls of each thread of a trace, in order."""
+    """Model calls of each thread of a trace, in order; with `timing` pieces wait as recorded."""
 
-    def __init__(self, story: Story, conversion: Conversion) -> None:
+    def __init__(self, story: Story, conversion: Conversion, *, timing: bool = False) -> None:
         self._story = story
+        self._timing = timing
         self._conversion = conversion
         threads = list(dict.fromkeys(turn.thread for turn in story.turns.values()))
         groups = self._calls_by_group() if story.has_model else {}
@@ -202,7 +204,10 @@ class ModelSide:
             call.was_cut = end is not None and end.outcome is CallEnd.DISCONNECTED
             if answer is not None and answer.items:
                 self._add_recorded_parts(
-                    call, [obj(parse(item.encode())) for item in answer.items], queue
+                    call,
+                    [obj(parse(item.encode())) for item in answer.items],
+                    queue,
+                    answer.pieces if self._timing else (),
                 )
                 call.usage = _unusual_counts(dict(zip(_USAGE, answer.usage, strict=False)))
             else:
@@ -226,17 +231,32 @@ class ModelSide:
             calls_of_turn[-1].failure = _refusal_until_end(turn)
 
     def _add_recorded_parts(
-        self, call: Call, items: list[Any], queue: list[tuple[Turn, Product]]
+        self,
+        call: Call,
+        items: list[Any],
+        queue: list[tuple[Turn, Product]],
+        timing: tuple[tuple[ModelPiece, ...], ...],
     ) -> None:
         """Add the parts of an answer that the trace holds in full; take its items off `queue`."""
         seq = call.after_seq + 1
-        for item in items:
+        for number, item in enumerate(items):
+            pieces = timing[number] if number < len(timing) else ()
             kind = text(item.get("type"))
             product_type = (
                 "agentMessage" if kind == "message" else "reasoning" if kind == "reasoning" else ""
             )
             product = self._take_product(queue, product_type, tool=is_call(item))
             seq = product.begins if product is not None else seq
+            if kind == "message" and pieces:
+                phase = text(item.get("phase"))
+                body = {"deltas": timed_deltas(message_text(item), pieces)}
+                message = {**body, **({"phase": phase} if phase else {})}
+                call.parts.append(Part(seq, {"message": message}))
+                self._conversion.needs["deltas"] = None
+                continue
+            call.parts += [
+                Part(seq, wait) for wait in delays(sum(piece.seconds for piece in pieces))
+            ]
             if kind == "message":
                 call.parts.append(
                     self._message_part(message_text(item), text(item.get("phase")), product, seq)
