@@ -21,6 +21,7 @@ from harness.model.model import ScriptedModel
 from harness.model.performance import StreamCut
 from harness.model.script import ModelStep
 from harness.model.tools import BUILT_IN_ROWS
+from harness.model.wire.registry import wire_of
 from harness.model.wire.responses import ResponsesEncoder
 from harness.trace.marks import BODIES as OTHERS
 from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpToolCall, ModelCall, ModelEnd
@@ -40,6 +41,7 @@ DEFINING = ("harness.trace.marks", "harness.trace.mcp_marks")
 
 # Fields that no code asks for, and why they are in a trace all the same.
 FOR_PEOPLE = {
+    ("ModelCall", "wire"): "harness show tells by which API the server called its model",
     ("RaceActs", "action"): "harness show tells when the action of a race was performed",
     ("GateOpened", "gate"): "harness show tells which gate; a rule asks whether one was opened",
     ("Settled", "owed"): "harness show tells what was owed; the judge finds that out by itself",
@@ -144,12 +146,16 @@ async def noted() -> list[MarkBody]:
         image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
         user = {"role": "user", "content": [{"type": "input_text", "text": HELLO}, image]}
         body = {**ASKS, "input": [user, *outputs]}
-        answer = model.answer(json.dumps(body).encode())
+        # The last call comes by another API, which its mark names.
+        is_last = number == len(STEPS) - 1
+        chat = {"stream": True, "messages": [{"role": "user", "content": HELLO}]}
+        wire = wire_of("/chat/completions") if is_last else None
+        answer = model.answer(json.dumps(chat if is_last else body).encode(), wire)
         if answer.chunks is None:
             continue
         try:
             async for _ in answer.chunks:
-                if number == len(STEPS) - 1:
+                if is_last:
                     await answer.chunks.aclose()
         except StreamCut:
             continue
