@@ -177,6 +177,8 @@ class Matrix:
         """Return how many requirements differ between the columns."""
         differing = len(self.rows(only_differences=True))
         every = len(self.rows(only_differences=False))
+        if not every:
+            return "no target was judged"
         more = "" if full or differing == every else "; --all shows each"
         return f"{differing} of {every} requirements differ between the targets{more}"
 

@@ -17,11 +17,12 @@ from harness.report.results.outcome import UNSTEADY, Finding
 from harness.report.results.report import Report
 from harness.search.releases.halving import Answer
 from harness.search.releases.question import NOT_JUDGED, NOT_SHOWN, SHOWN, Question
-from tests.unit.results.outcomes import ONCE, entry, failed, outcome, passed, report_of
+from tests.unit.results.outcomes import ONCE, failed, outcome, passed, report_of
 
 SCENARIO, PLAIN = "turns/second-start", "turns/plain-turn"
 KEPT = report_of(outcome(SCENARIO, passed(ONCE)))
 BROKEN = report_of(outcome(SCENARIO, failed(ONCE)))
+KNOWN = replace(failed(ONCE), verdict=Verdict.KNOWN)
 FLAKY = Finding(UNSTEADY, "sometimes", about=(SCENARIO,))
 
 
@@ -30,7 +31,7 @@ FLAKY = Finding(UNSTEADY, "sometimes", about=(SCENARIO,))
     [
         (KEPT, Answer(NOT_SHOWN)),
         (BROKEN, Answer(SHOWN)),
-        (report_of(outcome(SCENARIO, failed(ONCE)), entries=(entry(),)), Answer(SHOWN)),
+        (report_of(outcome(SCENARIO, KNOWN)), Answer(SHOWN)),
         (report_of(outcome(SCENARIO)), Answer(NOT_JUDGED)),
         # The plain turn comes first to see that there is a server; it is not asked about.
         (report_of(outcome(PLAIN, failed(ONCE)), outcome(SCENARIO)), Answer(NOT_JUDGED)),

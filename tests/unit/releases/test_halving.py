@@ -60,6 +60,8 @@ def test_a_release_that_cannot_tell_is_skipped_and_makes_a_range(unusable: str) 
     result = halved(OLD, OLD, OLD, unusable, NEW, NEW, NEW)
     assert (result.last_old, result.first_new) == ("2", "4")
     assert result.skipped_between == ["3"]
+    reasons = {BROKEN: "it does not start", OTHER: "other: neither old nor new"}
+    assert [step.skipped for step in result.steps if step.version == "3"] == [reasons[unusable]]
 
 
 def test_a_skipped_release_away_from_the_change_makes_no_range() -> None:
