@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from harness.client.target.host import Lack, lacks_of
+from harness.client.target.overrides import unplaced_settings
 from harness.client.target.profile import Profile
 from harness.errors import UsageError
 from harness.judge.verdict import Verdict
@@ -60,6 +61,13 @@ def withheld_outcome(
     outcome = inapplicable_outcome(loaded, [])
     lack = missing[0]
     return replace(outcome, reason=lack.reason, withheld=lack.capability, played=False)
+
+
+def unplaced_outcome(loaded: Loaded, profile: Profile) -> ScenarioOutcome | None:
+    """Return the outcome of a scenario whose settings this server cannot get, None for others."""
+    scenario = loaded.scenario
+    reason = unplaced_settings(profile, scenario.config, has_mcp_servers=bool(scenario.mcp))
+    return replace(inapplicable_outcome(loaded, []), reason=reason) if reason else None
 
 
 def explain_lack(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[Lack]) -> None:

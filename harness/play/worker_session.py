@@ -32,7 +32,7 @@ from harness.play.session.repeated_timeouts import awaited_variants, fell_silent
 from harness.play.session.server_name import server_name
 from harness.play.session.servers import SetupFailed
 from harness.play.trouble import describe_trouble
-from harness.play.unavailable_capabilities import explain_lack, withheld_outcome
+from harness.play.unavailable_capabilities import explain_lack, unplaced_outcome, withheld_outcome
 from harness.report.results.baseline import mark_known_finding
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.report.results.server_starts import ServerStart
@@ -155,6 +155,9 @@ class WorkerSession:
             # Another transport would play it, so baseline entries about it are not checked here.
             outcome.played = LINE_FRAMING not in missing
             return outcome
+        unplaced = unplaced_outcome(loaded, self.config.profile)
+        if unplaced is not None:
+            return unplaced
         if loaded.surface != SESSION:
             return self._play_program(loaded)
         try:

@@ -30,7 +30,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "harness.trace": (),
     "harness.judge": (),
     "harness.model": ("anyio", "httpx", "pydantic", "uvicorn"),
-    "harness.client": ("anyio", "psutil", "pydantic", "tomlkit", "websockets"),
+    "harness.client": ("anyio", "psutil", "pydantic", "tomlkit", "websockets", "yaml"),
     "harness.faults": ("anyio",),
     "harness.scenario": ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
     "harness.report": ("jsonschema_rs", "pydantic", "rich"),

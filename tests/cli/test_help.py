@@ -41,6 +41,7 @@ HARNESS = (
     "profile",
     "profile list",
     "profile show",
+    "profile new",
     "snapshots",
     "snapshots review",
     "snapshots list",

@@ -36,7 +36,7 @@ from harness.trace.surfaces import EXEC, SDK, SESSION
 # sets itself are kept: a server that is known to be slow must not count as hanging.
 BOUNDS = Bounds(start=3.0, step=1.5, scenario=2.5, settle=0.3, stop=0.3)
 
-_TURN = """
+TURN = """
 title: a plain turn
 model: [{reply: [{message: "hello"}]}]
 client:
@@ -83,7 +83,7 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
 
 def _examine_server(config: Config, interruption: Interruption) -> Iterator[Check]:
     """Yield the checks of a server; one that makes the rest meaningless is marked `last`."""
-    loaded = load_text(_TURN, name="doctor")
+    loaded = load_text(TURN, name="doctor")
     profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
     for word in unexpanded_arguments(profile.command):
         yield Check(None, f"the server is given {word} as it stands: no shell replaces anything")
@@ -179,7 +179,7 @@ def _model_checks(turn_run: _TurnRun) -> Iterator[Check]:
             "take the model's address from PROVIDER_BASE_URL or OPENAI_BASE_URL, or from "
             f"config.toml in ${profile.home_env}, or write {{model_url}} into --server-cmd\n"
             "a server that wants other settings has a profile: "
-            f"--target {_other_profiles(profile)}\n"
+            f"--target {_other_profiles(profile)}, or one of your own: harness profile new\n"
             "what the model is and is asked: harness docs servers#model-api\n"
             "the APIs that it speaks: harness docs model-apis",
         )

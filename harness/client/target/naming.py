@@ -72,4 +72,6 @@ FileInHome = Annotated[str, AfterValidator(_check_file_in_home)]
 FolderInProject = Annotated[str, AfterValidator(_check_folder_in_project)]
 Variable = Annotated[str, AfterValidator(_check_variable_name)]
 VariableValue = Annotated[str, AfterValidator(_check_no_zero_character)]
-HomeFiles = Annotated[dict[FileInHome, dict[str, Any]], AfterValidator(_check_no_file_is_a_folder)]
+HomeFiles = Annotated[
+    dict[FileInHome, dict[str, Any] | str], AfterValidator(_check_no_file_is_a_folder)
+]

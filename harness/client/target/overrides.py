@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.client.target.profile import Profile, fill
+from harness.client.target.settings_files import (
+    CONFIG_FILE,
+    place_settings,
+    settings_problem,
+)
 from harness.client.target.tomltext import steps_of
-
-# The file in which a server of the specification keeps its configuration.
-CONFIG_FILE = "config.toml"
-
 
 # Any name, in a path of `lifted`.
 ANY_NAME = "*"
@@ -46,20 +47,23 @@ def with_overrides(
 ) -> Profile:
     """Return the profile with these additions; the same profile if there are none.
 
-    `config` is merged into the home's `config.toml`, table by table; its `placeholders` are filled,
-    and tables in the profile's `lifted` move up one level. `env` is added to the
-    server's environment. With `several` clients, a server on its standard streams gets the
-    profile's arguments to listen. `client_name` is the client's name in the handshake.
+    `config` is merged into the profile's settings file, table by table, under the names of its
+    `settings`; its `placeholders` are filled, and tables in the profile's `lifted` move up one
+    level before. What has no place is left out. `env` is added to the server's environment. With
+    `several` clients, a server on its standard streams gets the profile's arguments to listen.
+    `client_name` is the client's name in the handshake.
     """
     changes: dict[str, Any] = {}
     if config:
         added = fill(dict(config), placeholders)
         for path in profile.lifted:
             added = _lift_members(added, steps_of(path))
-        changes["home"] = {
-            **profile.home,
-            CONFIG_FILE: merge_tables(profile.home.get(CONFIG_FILE, {}), added),
-        }
+        placed = place_settings(profile.settings, added)
+        file = profile.settings.file or CONFIG_FILE
+        content = profile.home.get(file, {})
+        if placed.table and not isinstance(content, str):
+            changes["home"] = {**profile.home, file: merge_tables(content, placed.table)}
+        env = {**placed.env, **(env or {})}
     if env:
         changes["env"] = {**profile.env, **env}
     if client_name is not None:
@@ -69,6 +73,19 @@ def with_overrides(
     if several and profile.listen_arguments and profile.listening_kind() is None:
         changes["command"] = [*profile.command, *profile.listen_arguments]
     return profile.model_copy(update=changes) if changes else profile
+
+
+def unplaced_settings(
+    profile: Profile, config: Mapping[str, Any], *, has_mcp_servers: bool = False
+) -> str:
+    """Return why a scenario's configuration cannot be given to this server, "" if it can.
+
+    `has_mcp_servers`: the harness adds `mcp_servers`.
+    """
+    added = merge_tables(config, {"mcp_servers": {}} if has_mcp_servers else {})
+    for path in profile.lifted:
+        added = _lift_members(added, steps_of(path))
+    return settings_problem(profile.settings, profile.home, profile.formats, added)
 
 
 def _lift_members(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from harness.client.target.naming import (
 )
 from harness.client.target.parts import Bounds, ExecProgram, Program, SdkProgram
 from harness.client.target.release_rows import block_of, first_range, select_release
+from harness.client.target.settings_files import Format, Settings, file_text
 from harness.client.target.tables import Table, Words
 from harness.client.target.tomltext import Place, Toml, read_toml, steps_of
 from harness.errors import UsageError
@@ -159,7 +160,9 @@ class Profile(Table):
     agent_folder: FolderInProject = ".agent"
     names: dict[str, str] = Field(default_factory=dict[str, str])
     lifted: Annotated[list[str], AfterValidator(_check_keys)] = Field(default_factory=list[str])
-    home: HomeFiles = Field(default_factory=dict[str, dict[str, Any]])
+    home: HomeFiles = Field(default_factory=dict[str, dict[str, Any] | str])
+    formats: dict[str, Format] = Field(default_factory=dict[str, Format])
+    settings: Settings = Field(default_factory=Settings)
     host: dict[str, Program] = Field(default_factory=dict[str, Program])
     exec: ExecProgram = Field(default_factory=ExecProgram)
     sdk: SdkProgram = Field(default_factory=SdkProgram)
@@ -338,6 +341,11 @@ def _make_profile(source: _Source, release: str) -> Profile:
         _fill_release(toml.value, edition)
     profile = _validate_profile(toml)
     profile.remember(toml, edition)
+    for name, content in profile.home.items():
+        try:
+            file_text(name, content, profile.formats)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"{profile.place('home', name)}: home: {name}: {error}") from error
     return profile
 
 

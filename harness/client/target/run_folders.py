@@ -13,13 +13,12 @@ import shutil
 import tempfile
 import zlib
 from pathlib import Path
-from typing import Any, cast
 
 import psutil
-import tomlkit
 
 from harness.client.target.process_tree import NO_ANSWER, is_running, kill_processes_of
 from harness.client.target.profile import Profile, fill
+from harness.client.target.settings_files import file_text
 from harness.errors import UsageError
 from harness.protocol.escapes import is_utf8, visible
 
@@ -206,10 +205,10 @@ class RunFolder:
 
 def write_home_files(home: Path, profile: Profile, values: dict[str, str]) -> None:
     """Write the profile's files into a home, with the placeholders in `values` filled in."""
-    for name, table in profile.home.items():
-        content = cast("dict[str, Any]", fill(table, values))
+    for name, content in profile.home.items():
+        text = file_text(name, fill(content, values), profile.formats)
         (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(tomlkit.dumps(content), encoding="utf-8")  # pyright: ignore[reportUnknownMemberType]
+        (home / name).write_text(text, encoding="utf-8")
 
 
 def remove_dead_runs(base: Path, *, dead: str = "") -> None:

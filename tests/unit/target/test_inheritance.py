@@ -6,6 +6,7 @@ import json
 import tomllib
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_tables_merge_key_by_key_at_every_depth_and_own_values_win() -> None:
     )
     assert profile.env == {**SPEC.env, "OPENAI_API_KEY": "mine"}
     assert (profile.bounds.step, profile.bounds.start) == (9, 10)
-    config = profile.home["config.toml"]
+    config: Any = profile.home["config.toml"]
     assert config["model"] == "m"
     assert config["model_provider"] == "mock"
     assert config["model_providers"]["mock"]["stream_max_retries"] == 0
@@ -131,7 +132,8 @@ def test_left_out_entries_are_gone() -> None:
         'without = ["env.OPENAI_API_KEY", \'home."config.toml".model_providers.mock.wire_api\']'
     )
     assert set(SPEC.env) - set(profile.env) == {"OPENAI_API_KEY"}
-    mock = profile.home["config.toml"]["model_providers"]["mock"]
+    config: Any = profile.home["config.toml"]
+    mock = config["model_providers"]["mock"]
     assert "wire_api" not in mock
     assert "name" in mock
 
