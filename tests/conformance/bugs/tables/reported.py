@@ -79,3 +79,20 @@ def a_command_is_completed_when_its_turn_has_ended() -> None:
         return [message]
 
     sent(edit)
+
+
+@bug(reds={"reported/config-of-one-thread": "turn.completes"})
+def no_turn_of_a_thread_with_settings_of_its_own_ends() -> None:
+    """The end of a turn is not sent once a thread was started with `config`."""
+    started: list[Message] = []
+
+    def receive(method: str, message: Message) -> Message:
+        if method == "thread/start" and "config" in message["params"]:
+            started.append(message)
+        return message
+
+    def edit(kind: str, message: Message) -> list[Message]:
+        return [] if kind == "turn/completed" and started else [message]
+
+    received(receive)
+    sent(edit)
