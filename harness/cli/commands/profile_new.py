@@ -58,7 +58,7 @@ def write_profile(
     answers = Answers(name, command, settings, model_key, home_env)
     config, checks = _examine(answers, say)
     if ask is not None and not settings and _lacks_model(checks):
-        answers = _ask_for_settings(answers, ask)
+        answers = ask_for_settings(answers, ask)
         if answers.settings:
             config, checks = _examine(answers, say)
     observed = observe(config)
@@ -101,8 +101,8 @@ def _lacks_model(checks: Iterable[Check]) -> bool:
     return not any(check.good and _MODEL in check.text for check in checks)
 
 
-def _ask_for_settings(answers: Answers, ask: Ask) -> Answers:
-    """Return the answers with a settings file, if the person names one."""
+def ask_for_settings(answers: Answers, ask: Ask) -> Answers:
+    """Return the answers with the settings file that a person names; `UsageError` if not valid."""
     file = ask("it did not call the model; its settings file, within its home (empty: none)")
     if not file:
         return answers

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from harness.cli.commands.profile_draft import (
     Answers,
@@ -11,7 +14,9 @@ from harness.cli.commands.profile_draft import (
     draft_lines,
     family_hint,
 )
+from harness.cli.commands.profile_new import ask_for_settings
 from harness.client.target.profile import Profile, parse_profile
+from harness.errors import UsageError
 
 CAPABILITIES = ("core", "deltas", "plan", "skills")
 
@@ -71,6 +76,22 @@ def test_capabilities_are_told_apart_by_what_the_probes_saw() -> None:
     dated = text.partition("# [version]")[2].replace("\n# ", "\n")
     family = parse_profile(f'name = "mine"\n[version]{dated}', "here")
     assert family.version.find_release(observed.server) == "1.4.0"
+
+
+def test_a_person_is_asked_for_the_settings_that_are_missing() -> None:
+    answers = Answers("mine", "serve", home_env="H")
+
+    def answered(*words: str) -> Answers:
+        words_left = iter(words)
+        return ask_for_settings(answers, lambda _: next(words_left))
+
+    assert answered("") == answers
+    expected = Answers("mine", "serve", "a.json", "llm.url", "H")
+    assert answered("a.json", "llm.url", "") == expected
+    assert answered("a.json", "llm.url", "MINE") == replace(expected, home_env="MINE")
+    for words in (("a.json", "llm.", ""), ("a.json", "llm", "a b")):
+        with pytest.raises(UsageError):
+            answered(*words)
 
 
 def test_a_command_gives_the_name_and_a_built_in_profile_that_fits() -> None:

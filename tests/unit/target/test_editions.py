@@ -108,6 +108,9 @@ def test_a_profile_that_extends_releases_keeps_its_own_rows_in_range(tmp_path: P
         for release in ("1.0", "1.2", "1.7", "1.9")
     }
     assert reasons == {"1.0": ["own"], "1.2": ["before"], "1.7": ["after"], "1.9": []}
+    # What is left out need not be inherited by each release, only by one.
+    own.write_text('name = "own"\nextends = "family.toml"\nwithout = ["tools.old"]\n')
+    assert load_profile(str(own), "1.0").tools == load_profile(str(own), "1.5").tools == []
     own.write_text('name = "own"\nextends = "codex-0.118"\n[bounds]\nstep = 9\n')
     pinned = load_profile(str(own), "0.150.0")
     assert pinned.edition is not None
