@@ -51,6 +51,8 @@ UNUSABLE = {
     "docs": "nothing",
     "status": "--json .",
     "compare": "no.json no.json",
+    "bisect": "turn.completes --versions 1,2 --server-cmd no-such-{version}",
+    "matrix": "no.toml",
     "ledger": "no.json",
     "snapshots review": "no-folder",
     "snapshots list": "no-folder",
