@@ -18,6 +18,7 @@ from harness.protocol.values import arr, obj, text
 MAX_TEXT_WIDTH, MAX_TOOL_NAMES = 100, 12
 # Longer texts are not compared with an expected text.
 MAX_SEARCHED_CHARACTERS = 2000
+USUAL_PATIENCE_MS = 10_000
 
 
 def entry_line(entry: Any) -> str:
@@ -80,7 +81,13 @@ def _part_line(part: Part) -> str:
             return f"malformed: {len(part.malformed.raw)} bytes"
         case Run() | Patch() | UpdatePlan() | McpCall() | DynamicCall() | ViewImage():
             intent, values = intent_of(part)
-            set_values = {name: value for name, value in values.items() if value is not None}
+            # The patience of a command is set in each, and told where it is not the usual one.
+            usual = {"patience": USUAL_PATIENCE_MS}
+            set_values = {
+                name: value
+                for name, value in values.items()
+                if value is not None and usual.get(name) != value
+            }
             shown_value = next(iter(set_values.values())) if len(set_values) == 1 else set_values
             shown = (
                 shown_value
