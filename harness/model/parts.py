@@ -3,6 +3,7 @@
 Tables choose the names of tools (`tools`), the encoder the shapes of events.
 """
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
@@ -174,10 +175,16 @@ class Reroute(Strict):
 class Headers(Strict):
     """`headers: {NAME: VALUE}`: further HTTP headers of the answer, such as a provider's limits."""
 
-    headers: dict[
-        Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")],
-        Annotated[str, Field(pattern=r"^[ -~]*$")],
-    ]
+    headers: dict[str, str]
+
+    @model_validator(mode="after")
+    def _check_headers(self) -> "Headers":
+        for name, value in self.headers.items():
+            if not re.fullmatch(r"[A-Za-z0-9-]+", name):
+                raise ValueError(f"headers: {name!r} is not a name of letters, digits and -")
+            if not re.fullmatch(r"[ -~]*", value):
+                raise ValueError(f"headers: the value of {name} has other than printable ASCII")
+        return self
 
 
 class MalformedBody(Strict):

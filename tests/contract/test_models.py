@@ -320,7 +320,8 @@ def done_items(events: list[Json]) -> list[Json]:
 
 async def test_intents_become_calls_of_the_offered_tools(side: Any) -> None:
     text = """
-    [{reply: [{run: {command: ls, escalate: true, reason: why}}, {run: {command: top, tty: true}},
+    [{reply: [{run: {command: ls, escalate: true, reason: why}},
+              {run: {command: top, tty: true, background_after: 0.3}},
               {patch: {add: {a.txt: "one\\n"}, update: {b.txt: {old: x, new: y}}, delete: [c.txt]}},
               {mcp_call: {server: tiny, tool: add, arguments: {a: 1}}}]}]
     """
@@ -333,7 +334,7 @@ async def test_intents_become_calls_of_the_offered_tools(side: Any) -> None:
         "sandbox_permissions": "require_escalated",
         "justification": "why",
     }
-    assert json.loads(terminal["arguments"]) == {"cmd": "top", "yield_time_ms": 10000, "tty": True}
+    assert json.loads(terminal["arguments"]) == {"cmd": "top", "yield_time_ms": 300, "tty": True}
     assert (patch["type"], patch["name"]) == ("custom_tool_call", "apply_patch")
     assert patch["input"].splitlines() == [
         "*** Begin Patch",
@@ -426,10 +427,12 @@ async def test_failure_has_the_body_that_the_script_says(side: Any) -> None:
 
 
 async def test_another_model_is_named_in_a_header_and_bytes_go_as_they_are(side: Any) -> None:
-    text = "[{reply: [{reroute: {model: other}}, {malformed: {hex: 'ff0a0a'}}]}]"
+    parts = "{reroute: {model: other}}, {headers: {X-Left: '12.5'}}, {malformed: {hex: 'ff0a0a'}}"
+    text = f"[{{reply: [{parts}]}}]"
     async with side(text) as one:
         response = await one.caller.post("responses", json=body("hi"))
     assert response.headers["openai-model"] == "other"
+    assert response.headers["x-left"] == "12.5"
     assert b"\xff\n\n" in response.content
 
 
