@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
+.PHONY: releases demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -62,6 +62,9 @@ bare: $(STAMP) ## scenarios of commands and patches, and the tests of the sandbo
 
 real: $(STAMP) sandbox ## install the real servers and judge both, with loopback only
 	@tools/real.sh
+
+releases: $(STAMP) sandbox ## nineteen releases of the real server side by side; writes docs/releases.md
+	@tools/releases.sh
 
 drift: $(STAMP) sandbox ## what our double of a real server does otherwise than it (after make real)
 	@tools/drift.sh
