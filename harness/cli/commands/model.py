@@ -135,7 +135,7 @@ def _service(
             host="127.0.0.1" if options.host == "localhost" else options.host,
             port=options.port,
             loop=options.loop,
-            tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
+            tools=[ToolRow(**tool.row()) for tool in profile.tools],
             outcomes={str(name): texts for name, texts in profile.outcomes.items()},
             loose=profile.capabilities == "probe",
         )

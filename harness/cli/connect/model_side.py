@@ -143,7 +143,7 @@ class ModelSide:
             self._encoder,
             gates=self.gates,
             mark=mark,
-            tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
+            tools=[ToolRow(**tool.row()) for tool in profile.tools],
             outcomes={str(name): texts for name, texts in profile.outcomes.items()},
             loose=profile.capabilities == "probe",
             numbers=self._numbers,

@@ -88,6 +88,10 @@ class Tool(Ranged):
     namespace: str = ""
     arguments: dict[str, Any] | str = Field(default_factory=dict[str, Any])
 
+    def row(self) -> dict[str, Any]:
+        """Return what the scripted model needs of it, without the releases."""
+        return self.model_dump(exclude={"since", "until"})
+
 
 def _check_patterns(value: list[str]) -> list[str]:
     for pattern in value:

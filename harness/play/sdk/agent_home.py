@@ -134,7 +134,7 @@ class AgentStages:
             mark=recorder.mark,
             markers=loaded.thread_markers(),
             strict=loaded.scenario.strict_model,
-            tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
+            tools=[ToolRow(**tool.row()) for tool in profile.tools],
             outcomes={str(name): texts for name, texts in profile.outcomes.items()},
             loose=profile.capabilities == "probe",
         )

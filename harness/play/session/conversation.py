@@ -302,7 +302,7 @@ class Conversations:
             mark=recorder.mark,
             markers=needs.markers,
             strict=needs.strict_model,
-            tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
+            tools=[ToolRow(**tool.row()) for tool in profile.tools],
             outcomes={str(name): texts for name, texts in profile.outcomes.items()},
             loose=profile.capabilities == "probe",
         )

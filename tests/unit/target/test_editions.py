@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from harness.client.target.profile import Profile, load_profile, parse_profile
 from harness.errors import UsageError
+from harness.model.tools import ToolRow
 from harness.protocol.releases import holds_for, numbers_of
 from tests.processes import ROOT
 
@@ -209,3 +210,8 @@ def test_ranges_agree_with_the_order_of_numbers(
     low, high, at = ([*numbers, *[0] * (width - len(numbers))] for numbers in (one, two, it))
     assert holds_for(release, {"since": since, "until": until}) == (low <= at < high)
     assert numbers_of(f"{release}-rc.1") == numbers_of(release)
+
+
+def test_a_tool_with_a_range_becomes_a_row_of_the_scripted_model() -> None:
+    (tool,) = parse_profile(FAMILY, "mine.toml", release="1.0").tools
+    assert ToolRow(**tool.row()) == ToolRow("run", "old")
