@@ -27,7 +27,8 @@ _LISTENS = (
 )
 _STAYS = (
     "run the command in a shell: it has to stay and read requests until its input ends\n"
-    "many servers want a subcommand for this, such as `app-server`"
+    "many servers want a subcommand for this, such as `app-server`\n"
+    "if it wants a settings file of its own: harness profile new"
 )
 _PROGRAM = (
     "the command is run as it stands, without a shell: it begins with a program, or with an "
