@@ -27,7 +27,7 @@ _NONE_LISTED = b'{"object":"list","data":[],"models":[]}'
 def answer(deltas: list[str]) -> bytes:
     """Return a complete HTTP response that streams one message as `deltas`."""
     stream = ResponsesStream(1)
-    events = [stream.start(), stream.start_message()]
+    events = [stream.start(UsageBody()), stream.start_message()]
     events += map(stream.message_delta, deltas)
     events.append(stream.end_message("".join(deltas), None))
     events.append(stream.complete(UsageBody()))
