@@ -46,7 +46,7 @@ class Question:
             if (count := len(named_files([scenario]))) > 1:
                 raise UsageError(f"--scenario {scenario}: it names {count} scenarios; name one")
             return cls("", (scenario,))
-        name, place = re.fullmatch("([^@]*)@?(.*)", finding).groups()
+        name, place = re.findall("([^@]*)@?(.*)", finding)[0]
         if name not in every_rule() and name not in finding_kinds():
             raise UsageError(unknown_name("finding", name, [*every_rule(), *finding_kinds()]))
         scenarios = [place] if place else _scenarios_of(name)

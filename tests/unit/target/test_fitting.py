@@ -11,6 +11,7 @@ from harness.client.target.overrides import (
     with_overrides,
 )
 from harness.client.target.profile import Profile, load_profile, parse_profile
+from harness.protocol.values import obj
 
 PLAIN = Profile(
     name="p",
@@ -32,7 +33,7 @@ def test_configuration_is_added_table_by_table_with_its_places() -> None:
         "model": "m",
         "servers": {"one": {"url": "u"}, "two": {"command": "/py", "args": ["/w/x.py", "{other}"]}},
     }
-    assert PLAIN.home["config.toml"]["servers"] == {"one": {"url": "u"}}
+    assert obj(PLAIN.home["config.toml"])["servers"] == {"one": {"url": "u"}}
     assert with_overrides(
         Profile(name="p"), config={"a": 1}, placeholders={}, several=False
     ).home == {"config.toml": {"a": 1}}
