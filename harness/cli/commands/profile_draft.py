@@ -20,14 +20,13 @@ from harness.play.config import Config
 from harness.play.run import Run
 from harness.play.session.capability_prober import (
     absent_after_probe,
-    load_probes,
     offered_after_probe,
 )
 from harness.play.session.server_name import server_name
 from harness.play.session.servers import SetupFailed
 from harness.protocol.releases import short_release
 from harness.protocol.values import arr, obj, text
-from harness.scenario.loader import load_text
+from harness.scenario.loader import Loaded, load_text
 
 # Intent -> words in a tool's name, the parameters that can hold its main value, and that value.
 _TOOL_WORDS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
@@ -74,7 +73,7 @@ class Observed:
     has_called_model: bool = False
 
 
-def observe(config: Config) -> Observed:
+def observe(config: Config, *, probes: Sequence[Loaded]) -> Observed:
     """Play a plain turn and the probes. Raises `SetupFailed` if the server cannot be used."""
     observed = Observed()
     with (
@@ -87,7 +86,7 @@ def observe(config: Config) -> Observed:
             run = portal.call(bench.run, load_text(TURN, name="draft"))
             _note_turn(observed, run)
             if observed.has_called_model:
-                for probe in load_probes():
+                for probe in probes:
                     run = portal.call(bench.run, probe)
                     observed.absent |= absent_after_probe(probe, run, config.profile)
                     observed.offered |= offered_after_probe(probe, run)

@@ -2,7 +2,8 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from harness.client.target.profile import parse_profile
 from harness.client.target.tomltext import steps_of
 from harness.errors import UsageError
 from harness.play.config import Config, configure
+from harness.play.session.capability_prober import load_probes
 from harness.play.session.setup_diagnosis import Check
 from harness.protocol.spec.loading import load_book
 
@@ -61,10 +63,16 @@ def write_profile(
         answers = ask_for_settings(answers, ask)
         if answers.settings:
             config, checks = _examine(answers, say)
-    observed = observe(config)
+    observed = observe(config, probes=())
     healthy = all(check.good is not False for check in checks)
     capabilities = [one.id for one in load_book().capabilities]
     text = _text(draft_lines(answers, observed, capabilities), answers)
+    if observed.has_called_model:
+        say("--   what it offers is tried now, for up to a minute")
+        # The probes of commands and patches call the server's own tools by the rows of the draft.
+        with _configure(text, answers) as config:
+            observed = observe(config, probes=load_probes())
+        text = _text(draft_lines(answers, observed, capabilities), answers)
     parse_profile(text, str(path), folder=path.parent)
     path.write_text(text, encoding="utf-8")
     if hint := family_hint(answers, observed):
@@ -77,15 +85,20 @@ def write_profile(
 def _examine(answers: Answers, say: Callable[[str], None]) -> tuple[Config, list[Check]]:
     """Return the options of a run with the profile so far, and doctor's checks, which are said."""
     text = _text([*head_lines(answers), *settings_lines(answers)], answers)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{answers.name}.toml"
-        path.write_text(text, encoding="utf-8")
-        config = configure(target=str(path))
+    with _configure(text, answers) as config:
         # Its advice on what to do next is about the temporary file.
         checks = [check for check in examine(config) if not check.text.startswith("next: ")]
     for check in checks:
         say(str(check))
     return config, checks
+
+
+@contextmanager
+def _configure(text: str, answers: Answers) -> Generator[Config]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{answers.name}.toml"
+        path.write_text(text, encoding="utf-8")
+        yield configure(target=str(path))
 
 
 def _text(lines: Iterable[str], answers: Answers) -> str:
