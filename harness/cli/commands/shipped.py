@@ -21,6 +21,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "minimal": ("minimal.py",),
     "listening": ("listening.py",),
     "twice": ("twice.py",),
+    "foreign": ("foreign.py",),
     "python-client": ("python-client/test_client.py",),
     "node-client": tuple(
         f"node-client/{name}" for name in ("package.json", "agentServer.mjs", "client.test.mjs")
