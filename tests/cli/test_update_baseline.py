@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import PLAIN, ROOT, Said, call
 
+from harness.report.results.baseline_update import NO_ENTRIES
 from tests.processes import COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
@@ -33,7 +34,7 @@ def known(folder: Path) -> str:
 def test_the_run_that_writes_is_green_and_so_is_the_next(tmp_path: Path, workers: str) -> None:
     said = run(tmp_path, TWICE, *UPDATE, "--expires", "2100-01-31", "-n", workers)
     assert said.status == 0, said.out
-    assert "baseline: known.toml: 1 entries added, 0 taken out" in said.out
+    assert "baseline: known.toml: 1 entry added, 0 taken out" in said.out
     assert "KNOWN turn.completed-once: issue 7" in said.out
     assert known(tmp_path) == (
         f'[[deviations]]\nrule = "{ONCE}"\nscenario = "turns/plain-turn"\n'
@@ -45,6 +46,14 @@ def test_the_run_that_writes_is_green_and_so_is_the_next(tmp_path: Path, workers
     third = run(tmp_path, TWICE, *UPDATE)
     assert "baseline: known.toml needs no change" in third.out
     assert known(tmp_path) == before
+
+
+def test_a_green_run_writes_a_file_that_the_next_run_reads(tmp_path: Path) -> None:
+    said = run(tmp_path, GOOD, *UPDATE)
+    assert "baseline: known.toml: written without entries" in said.out
+    assert known(tmp_path) == NO_ENTRIES
+    again = run(tmp_path, GOOD)
+    assert (again.status, "verdict: GREEN" in again.out) == (0, True), again.out
 
 
 def test_stale_entries_are_removed_and_comments_stay(tmp_path: Path) -> None:

@@ -79,17 +79,19 @@ class BaselineUpdate:
             or (not expiry.is_alive(entry, expiry.today()) and (not only or entry.rule in only))
         ]
         change = baseline_update.Change(tuple(added), tuple(removed))
-        if not change:
+        if not change and (report.red or not self.begins):
             self.told = f"baseline: {self.path} needs no change"
             return []
-        new = baseline_update.apply_change(text, baseline, change)
+        new = baseline_update.apply_change(text, baseline, change) or baseline_update.NO_ENTRIES
         try:
             baseline_update.replace_file(self.path, new)
         except OSError as error:
             raise UsageError(f"--baseline {self.path}: cannot be written: {error}") from error
         self.told = (
-            f"baseline: {self.path}: {len(added)} entries added, {len(removed)} taken out; "
+            f"baseline: {self.path}: {_entries(len(added))} added, {len(removed)} taken out; "
             "read what is new in it before you commit it"
+            if change
+            else f"baseline: {self.path}: written without entries, since nothing new was found"
         )
         return added
 
@@ -100,6 +102,10 @@ class BaselineUpdate:
             removal = baseline_update.Change((), tuple(range(len(baseline.entries))))
             text = self.path.read_bytes().decode("utf-8")
             baseline_update.apply_change(text, baseline, removal)
+
+
+def _entries(number: int) -> str:
+    return f"{number} {'entry' if number == 1 else 'entries'}"
 
 
 def _day(text: str) -> date | None:

@@ -17,9 +17,13 @@ from harness.protocol.spec.findings import accepted_ids
 from harness.report.results.baseline import Baseline
 from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOutcome
 
-# A rule that is broken in more scenarios gets one entry for all of them.
+# A rule that is broken in more scenarios gets one entry for all of them. A scenario's own finding
+# never does: each has a cause of its own, and one entry would accept all later ones too.
 MAX_SCENARIOS_NAMED: Final = 8
+_OF_SCENARIO: Final = "scenario."
 EVERYWHERE: Final = "*"
+# What a file without entries says: a later run reads it.
+NO_ENTRIES: Final = "# Known deviations: none yet.\n"
 _HEADER: Final = re.compile(r"\s*\[\[\s*deviations\s*\]\]\s*(?:#.*)?")
 # Two findings with one meaning: a repetition of the scenario differed.
 _ABOUT_REPEATING: Final = (LEAKS, UNSTEADY)
@@ -64,7 +68,7 @@ def new_entries(
             broken[finding.id] = {EVERYWHERE: False}
     new: list[Deviation] = []
     for rule, scenarios in sorted(broken.items()):
-        if len(scenarios) > MAX_SCENARIOS_NAMED:
+        if len(scenarios) > MAX_SCENARIOS_NAMED and not rule.startswith(_OF_SCENARIO):
             scenarios = {EVERYWHERE: any(scenarios.values())}
         new += [
             Deviation(rule=rule, scenario=name, reason=reason, flaky=flaky, expires=expires)

@@ -96,6 +96,13 @@ def test_a_rule_that_is_broken_in_many_scenarios_has_one_entry_for_all() -> None
     assert one.scenario == "*"
 
 
+def test_findings_of_many_scenarios_have_an_entry_each() -> None:
+    failing = [outcome(f"a/s{number}") for number in range(MAX_SCENARIOS_NAMED + 1)]
+    for one in failing:
+        one.findings = [Finding("scenario.expectation", f"{one.id} went wrong")]
+    assert [entry.scenario for entry in entries_of(*failing)] == [one.id for one in failing]
+
+
 def test_flaky_findings_are_marked_flaky() -> None:
     odd = outcome("a/one", failed(ONCE))
     odd.findings = [Finding("unsteady", "not always", level=Level.INFO)]
