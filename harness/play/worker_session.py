@@ -309,6 +309,8 @@ class WorkerSession:
 
     def _probe(self, probe: Loaded) -> Run:
         """Play a probe; store its trace and findings. Raises `Hopeless` if no turn works."""
+        if self._blocker_for(probe) is not None:
+            raise Hopeless
         run = self._thread.run(probe)
         save(run.trace, self.trace_path(probe.id))
         if self._is_hopeless(run):

@@ -138,7 +138,13 @@ class PytestPlugin:
         target = self.config.option or self.config.profile.name
         profile = self.config.profile
         commands = (profile.command, profile.exec.command, profile.sdk.command)
-        programs = Programs(target, *map(shlex.join, commands), confined=profile.is_confined)
+        programs = Programs(
+            target,
+            *map(shlex.join, commands),
+            confined=profile.is_confined,
+            required=option.require,
+        )
+        self._required: str = option.require
         self._stories = Stories(programs)
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
@@ -372,6 +378,7 @@ class PytestPlugin:
             rules=config.rules,
             book=config.book,
             strict=config.strict,
+            required=self._required,
             option=config.option,
             bundled=bundled_ids_on(SESSION),
             bundled_entries=config.bundled_entries,

@@ -63,6 +63,7 @@ def merge(
     book: Book,
     races: Sequence[RaceOutcome] = (),
     strict: bool = False,
+    required: str = "",
     option: str = "",
     bundled: Collection[str] = (),
     bundled_entries: Sequence[Deviation] = (),
@@ -88,6 +89,7 @@ def merge(
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.agent = shlex.join(profile.exec.command)
     report.sdk = shlex.join(profile.sdk.command)
+    report.confined, report.required = profile.is_confined, required
     report.interrupted = interrupted
     if (edition := profile.edition) is not None:
         report.release, report.judged_as = edition.release, edition.judged_as

@@ -181,7 +181,8 @@ class Report:
 
     `release` is what the server says, judged by the rows of `judged_as`; both are "" for a profile
     of one release. `release_note` is a line on a release that the profile does not know, and `news`
-    is `new since 0.169` for one that is newer; "" for others.
+    is `new since 0.169` for one that is newer; "" for others. `confined` and `required` are the
+    options of the run that its commands repeat.
     """
 
     target: str
@@ -211,11 +212,20 @@ class Report:
     judged_as: str = ""
     release_note: str = ""
     news: str = ""
+    confined: bool = False
+    required: str = ""
 
     @property
     def programs(self) -> Programs:
         """The judged programs as a command line names them."""
-        return Programs(self.profile or self.target, self.command, self.agent, self.sdk)
+        return Programs(
+            self.profile or self.target,
+            self.command,
+            self.agent,
+            self.sdk,
+            confined=self.confined,
+            required=self.required,
+        )
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:
         """Return the number of rules with each verdict, of all levels or of `level` alone."""

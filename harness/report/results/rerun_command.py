@@ -16,7 +16,7 @@ _RELATED_SURFACES = {EXEC: (SESSION, EXEC), SDK: (SESSION, EXEC, SDK)}
 class Programs:
     """The judged target, and the commands of server, agent and SDK, each as one text.
 
-    "" is a command that the run does not have.
+    "" is a command that the run does not have. `required` is the value of `--require`.
     """
 
     target: str
@@ -24,6 +24,7 @@ class Programs:
     agent: str = ""
     sdk: str = ""
     confined: bool = False
+    required: str = ""
 
     def options(self, *surfaces: str) -> list[str]:
         """Return the options that name the programs again, for plays on these surfaces.
@@ -55,6 +56,7 @@ def replay_command(
 ) -> str:
     """Return the one command that plays scenario files again, on these surfaces."""
     words = ["harness", "run", *programs.options(*surfaces)]
+    words += ["--require", programs.required] if programs.required else []
     words += ["--race", race] if race else []
     words += ["--rule", rule] if rule else []
     return shlex.join([*words, *map(near_path, paths)])

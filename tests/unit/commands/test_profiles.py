@@ -40,7 +40,7 @@ def test_each_line_names_the_line_that_it_comes_from_and_the_range(tmp_path: Pat
     assert origin("home_env") == "dialect codex-0.169"
     for start, text, ranges in (
         ("command =", "command = [", ""),
-        ("bounds.step =", "bounds.step = 8", " (since 0.169.0)"),
+        ("bounds.step =", "bounds.step = 8", " (since 0.150.0)"),
         ('    "compaction-turn"', '{ name = "compaction-turn"', " (since 0.169.0)"),
     ):
         place, _, words = origin(start).partition(" (")

@@ -44,6 +44,16 @@ def test_a_finding_of_a_placement_plays_the_placement() -> None:
     assert told == f"harness run {TARGET} --race interrupt@delta:1 /s/a.scenario.yaml"
 
 
+def test_a_repeated_play_keeps_the_required_capabilities_and_the_confinement() -> None:
+    report = Report("p", "serve", required="review,plan", confined=True)
+    again = ReplayCommands(report, [outcome("a")])
+    finding = Finding("hygiene.panic", "x", about=("a",))
+    assert again.for_finding(finding) == (
+        "harness run --target p --server-cmd serve --confine --require review,plan "
+        "/s/a.scenario.yaml"
+    )
+
+
 def test_findings_without_a_scenario_have_no_command() -> None:
     again = ReplayCommands(REPORT, [outcome("a")])
     assert again.for_finding(Finding("hygiene.ignores-term", "x")) == ""
