@@ -31,12 +31,12 @@ def picture(column: Column) -> str:
         f"{escape(text)}</text>"
         for x, width, text in ((0, left, label), (left, right, message))
     ]
-    title = escape(f"{label}: {message}")
+    title = f"{label}: {message}"
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" '
             f'role="img" aria-label="{escape(title, {chr(34): "&quot;"})}">',
-            f"<title>{title}</title>",
+            f"<title>{escape(title)}</title>",
             f'<rect width="{left + right}" height="{_HEIGHT}" rx="3" fill="#555"/>',
             f'<path d="M{left} 0h{right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3H{left}z" '
             f'fill="{_COLOURS[column.verdict]}"/>',

@@ -20,7 +20,7 @@ def _check_pattern(value: str) -> str:
     try:
         groups = re.compile(value).groups
     except re.error as error:
-        raise ValueError(f"{value!r} is no regular expression: {error}") from error
+        raise ValueError(f"{value!r} is not a valid regular expression: {error}") from error
     if groups != 1:
         raise ValueError(f"{value!r} has {groups} groups; expected one, around the release")
     return value

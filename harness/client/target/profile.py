@@ -98,7 +98,7 @@ def _check_patterns(value: list[str]) -> list[str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+            raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from error
     return value
 
 

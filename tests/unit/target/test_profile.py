@@ -89,7 +89,10 @@ MISTAKES = {
         "here:3:1: outcomes.declind: it should be 'ok', 'failed', 'declined' or 'refused'; "
         "did you mean 'declined'?",
     ),
-    "pattern": ('name="x"\npanics=["("]', "here:2:8: panics: '(' is no regular expression: "),
+    "pattern": (
+        'name="x"\npanics=["("]',
+        "here:2:8: panics: '(' is not a valid regular expression: ",
+    ),
     "bound": (
         'name="x"\n[bounds]\nsettle=0',
         "here:3:8: bounds.settle: it should be greater than 0",
