@@ -46,6 +46,13 @@ def calling(
     return talk.message(f"m-{number}", "{}", turn=turn).end_turn(turn)
 
 
+def uncalled(talk: Talk, number: int, **more: Any) -> Talk:
+    """A turn of which no model call is known."""
+    turn, words = f"turn_{number}", f"say {number}"
+    talk.ask_turn(text=words, **more).reply_turn(turn).status("active").turn_started(turn)
+    return talk.item(user_message(f"u-{number}", words), turn).end_turn(turn)
+
+
 def shown_in(asked: str, reply: str, *later: str) -> Talk:
     """A thread whose cwd is written otherwise in each message that shows it."""
     talk = Talk().asks("thread/start", cwd=asked)
@@ -58,9 +65,15 @@ def shown_in(asked: str, reply: str, *later: str) -> Talk:
     return talk
 
 
-def listing_in(folder: str, **more: Any) -> Talk:
+def listing_in(folder: str, *, talk: Talk | None = None, **more: Any) -> Talk:
     """A turn with one command, told with this folder."""
-    talk = opened().ask_turn(text="list", **more).reply_turn().status("active").turn_started()
+    talk = (
+        (talk or opened())
+        .ask_turn(text="list", **more)
+        .reply_turn()
+        .status("active")
+        .turn_started()
+    )
     talk.calls("list").ends().item(user_message("u", "list"))
     return talk.item(command("c", "completed", cwd=folder, exitCode=0)).end_turn()
 
@@ -187,6 +200,18 @@ LEGAL: list[Legal] = [
         "thread.cwd-used",
         "command-tells-a-slash-more",
         lambda: listing_in("/home/user/project/"),
+    ),
+    Legal(
+        "thread.cwd-used",
+        "command-in-the-folder-of-an-earlier-turn-without-a-call",
+        lambda: listing_in("/srv/w/other", talk=uncalled(opened(), 2, cwd="/srv/w/other")),
+    ),
+    Legal(
+        "model.named",
+        "model-of-an-earlier-turn-without-a-call",
+        lambda: calling(
+            uncalled(calling(opened(), 1, "one", model="one"), 2, model="two"), 3, "two"
+        ),
     ),
     Legal(
         "turn.cwd-applies",

@@ -210,9 +210,14 @@ class SummaryPassed(_PassedWordRule):
 class _CommandFolderRule(Calls):
     """Base of rules on the folder in which the commands of a turn run."""
 
+    def begin(self) -> None:
+        super().begin()
+        self._lost = False
+
     def forget(self) -> None:
         self._override: tuple[str, Frame] | None = None
-        self._lost = False
+        # A turn whose calls are unclear may have named a folder for later ones.
+        self._lost = True
 
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
         if "cwd" in turn_calls.params:

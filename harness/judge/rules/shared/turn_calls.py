@@ -152,3 +152,5 @@ class Calls(Undisturbed, ABC):
             self.forget()
         elif turn_calls.calls:
             yield from self.on_turn_end(turn_calls, frame)
+        else:
+            self.forget()
