@@ -17,7 +17,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.order import by_arrival, came_before, received_before_sent
 from harness.trace.views import TurnView
 
-ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
+ROLLBACK, COMPACT, BEGIN = "thread/rollback", "thread/compact/start", "turn/start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class _Rollback(Monitor):
         self._live_turns = LiveTurns(self.trace, self.conversation)
         self._sent = RequestsOfAllClients(self.trace, ROLLBACK)
         self._compactions = RequestsOfAllClients(self.trace, COMPACT)
+        self._begins = RequestsOfAllClients(self.trace, BEGIN)
+        self._answers: dict[int, Frame] = {}
 
     def cut_before(self, thread_id: str, before: Frame) -> Cut | None:
         """Return the remaining and dropped turns after the rollbacks answered before a message.
@@ -54,7 +56,7 @@ class _Rollback(Monitor):
         A turn that no turn/start began (such as a compaction) may or may not count: the turns that
         differ between the two readings are uncertain. So are turns that no answer has shown since:
         a compaction may have removed them. None without rollbacks, and if a turn had not ended, its
-        id was reused, or a rollback has no number of turns.
+        id was reused, a rollback overlapped with a turn/start, or has no number of turns.
         """
         turns = self._turns(thread_id, before)
         rollbacks = [
@@ -63,6 +65,8 @@ class _Rollback(Monitor):
         if turns is None or not rollbacks:
             return None
         asked_for = [turn for turn in turns if turn.reply is not None]
+        if any(self._may_begin_turn(thread_id, request, before) for request in rollbacks):
+            return None
         most = self._apply_rollbacks(turns, rollbacks, before)
         least = self._apply_rollbacks(asked_for, rollbacks, before)
         if most is None or least is None:
@@ -148,6 +152,20 @@ class _Rollback(Monitor):
             granted += thread_id in _strings(request) and not refused
         return granted > compactions_seen
 
+    def _may_begin_turn(self, thread_id: str, rollback: Frame, before: Frame) -> bool:
+        """Return whether a turn of the thread may have begun while a rollback was open.
+
+        The server may take either request first, whichever it answers first.
+        """
+        answer = self._answer(rollback, before)
+        for begin in self._begins.before(answer) if answer is not None else ():
+            begun = self._answer(begin, before)
+            if thread_id in _strings(begin) and not (
+                begun is not None and (is_failure(begun) or received_before_sent(begun, rollback))
+            ):
+                return True
+        return False
+
     def is_only_rollback(self, thread_id: str, request: Frame, answer: Frame) -> bool:
         """Return whether no other rollback of a thread overlapped with a request.
 
@@ -164,12 +182,19 @@ class _Rollback(Monitor):
         )
 
     def _answer(self, request: Frame, before: Frame) -> Frame | None:
-        """Return the answer to a rollback, on any connection, if it came before a message."""
+        """Return the answer to a request, on any connection, if it came before a message."""
+        frame = self._answers.get(request.seq) or self._find_answer(request)
+        if frame is None:
+            return None
+        self._answers[request.seq] = frame
+        return frame if frame is before or came_before(frame, before) else None
+
+    def _find_answer(self, request: Frame) -> Frame | None:
         for frame in self.trace.frames:
             answers = frame.kind in (Kind.RESPONSE, Kind.ERROR) and frame.from_target
             is_answer_to_it = frame.connection == request.connection and frame.id == request.id
             if answers and is_answer_to_it and came_before(request, frame):
-                return frame if frame is before or came_before(frame, before) else None
+                return frame
         return None
 
 
