@@ -24,6 +24,7 @@ from harness.model.performance import (
     further_headers,
     reply_summary,
 )
+from harness.model.recalled import EarlierTexts
 from harness.model.script import Fail, ModelStep, Script, ToolOutput, When
 from harness.model.tools import ToolRow, choose_tool, outcome_of
 from harness.model.tracks import Tracks
@@ -112,6 +113,7 @@ class ScriptedModel:
         self._next_event = anyio.Event()
         self._watched: dict[str, None] = {}
         self._watched_tools: tuple[McpToolCall, ...] = ()
+        self._earlier_texts = EarlierTexts()
 
     def watch(self, file: FileWritten) -> None:
         """Record in the marks of later calls whether they contain this file's path or lines."""
@@ -180,6 +182,7 @@ class ScriptedModel:
         call, step = self._assign(body)
         call.wire = wire.name
         step = self._sayable(call, step, wire)
+        contents = self._encoder.call_contents(body)
         self._add_mark(
             ModelCall(
                 call=call.number,
@@ -189,9 +192,11 @@ class ScriptedModel:
                 outputs=tuple(self._reported_outcomes(call)),
                 held=self._watched_texts_in(body),
                 offered=self._watched_tools_in(body),
-                **self._encoder.call_contents(body),
+                recalled=self._earlier_texts.contained_in(body, contents["user_texts"]),
+                **contents,
             )
         )
+        self._earlier_texts.add(self._encoder.user_texts(body))
         is_streamed = wire.is_streamed(body)
         if step.fail is not None and step.fail.status is not None:
             return self._http_failure(call, step.fail, step.fail.status, wire)
@@ -416,6 +421,8 @@ class ScriptedModel:
             end = reply_summary(performance, step, call.number, outcome)
             # The server need not show a reply beyond the script.
             call.end = replace(end, texts=()) if call.step is None else end
+            if call.end.is_complete:
+                self._earlier_texts.add(message.text for message in call.end.texts)
             self._add_mark(call.end)
 
 

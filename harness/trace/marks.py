@@ -61,6 +61,8 @@ class ModelCall(MarkBody):
     wrote (`FileWritten`) and that the call contains. `wire` is the API of the call, "" for the
     Responses API. `offered` are the tools of MCP servers of the
     play that the model could call now. `images` are short digests of the last images in the call.
+    `recalled` are the beginnings of the messages of earlier calls and answers, of any thread, that
+    the call contains and that `user_texts` lacks; None if they were not compared.
     """
 
     kind: ClassVar[str] = "model-call"
@@ -77,6 +79,7 @@ class ModelCall(MarkBody):
     offered: tuple["McpToolCall", ...] = ()
     images: tuple[str, ...] = ()
     wire: str = ""
+    recalled: tuple[str, ...] | None = None
 
     @property
     def is_scripted(self) -> bool:

@@ -60,6 +60,12 @@ def user_texts(body: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def message_texts(body: Mapping[str, Any]) -> list[str]:
+    """Return the texts of all messages in the input, whoever said them, in order."""
+    parts = [part for message in _messages(body) for part in _parts(message)]
+    return [text(obj(part).get("text")) for part in parts]
+
+
 def offered_tools(body: Mapping[str, Any]) -> list[OfferedTool]:
     """Return the tools that the call offers, including those in a namespace."""
     tools: list[OfferedTool] = []
