@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from harness.trace.trace import Trace
 from tests.rules.history_talk import FORK, Past, stored
+from tests.rules.told_talk import Told
 from tests.rules.traces import TURN, agent_message, command, turn_object, user_message
 
 
@@ -54,10 +55,18 @@ def attached() -> Trace:
     return talk.trace()
 
 
+def sent_histories() -> Trace:
+    """The model is sent the history of a thread, after a rollback, and in a fork."""
+    talk = Told("sent-histories").start_thread().turn("about apples").turn("about pears")
+    talk.drops().turn("about plums").drops().copies()
+    return talk.turn("about figs", thread=FORK).turn("about nuts").trace()
+
+
 HISTORY: dict[str, Callable[[], Trace]] = {
     "resumed": resumed,
     "forked": forked,
     "rolled-back": rolled_back,
     "read-unloaded": read_unloaded,
     "attached": attached,
+    "sent-histories": sent_histories,
 }
