@@ -111,6 +111,8 @@ def _options(add: Callable[..., None]) -> None:
     add("--fuzz-seed", type=int, default=1, metavar="N", help="where -m fuzz begins")
     many = "so many cases of each kind in -m fuzz, in place of --max-time: same seed, same cases"
     add("--fuzz-conversations", type=int, default=None, metavar="N", help=many)
+    ways = "play sequences that cover every pair of operations; with 3, triples as well"
+    add("--sequences", type=int, choices=(2, 3), default=None, help=ways)
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
     page = "write the report as a Markdown page, for a pull request or the summary of a CI job"
     add("--harness-markdown", default="", metavar="FILE", help=page)

@@ -228,6 +228,8 @@ class ScriptedModel:
             )
 
         index = track.next_step(len(texts), fits) if track else -1
+        if index < 0 and (awaiting := self._tracks.track_awaiting(fits)) is not None:
+            track, index = awaiting, awaiting.next_step(len(texts), fits)
         step = track.step(index) if track else None
         call = Call(
             number=len(self.calls) + 1,

@@ -70,6 +70,13 @@ class Track:
             self._advance()
         return index
 
+    def awaits(self, is_for_call: Fits) -> bool:
+        """Return whether a step that is left names texts of this call in its `when`."""
+        conditions = (step.when for step in self.script[self._cursor :])
+        return any(
+            when is not None and when.input_contains and is_for_call(when) for when in conditions
+        )
+
     def skip(self) -> None:
         """Skip the rest of the script."""
         self._cursor, self._played = len(self.script), 0
@@ -122,6 +129,14 @@ class Tracks:
             (index for index, text in enumerate(user_texts) if marker and marker in text),
             default=-1,
         )
+
+    def track_awaiting(self, is_for_call: Fits) -> Track | None:
+        """Return the only track whose next steps name this call in their `when`, else None.
+
+        A compacted history may have lost the marker of its thread.
+        """
+        tracks = [track for track in self.all if track.awaits(is_for_call)]
+        return tracks[0] if len(tracks) == 1 else None
 
     def track_of(self, user_texts: Sequence[str]) -> Track | None:
         """Return the track that a call belongs to, None if it belongs to none."""

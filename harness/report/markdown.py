@@ -13,6 +13,7 @@ from harness.protocol.spec.book import Book
 from harness.report.requirements import judged_requirements
 from harness.report.results.report import Report, RuleResult, gravest_level, is_red
 from harness.report.results.rerun_command import replay_command, scenario_argument
+from harness.report.sequence_coverage import coverage_lines
 from harness.report.terminal import rule_line, verdict_words
 from harness.trace.surfaces import surface_of
 
@@ -63,6 +64,12 @@ def _fact_rows(report: Report, book: Book, harness: str) -> Iterator[str]:
         "placements of races": _count_words([str(placement.verdict) for placement in placements]),
         "generated cases": ", ".join(
             _describe_search(search) for fuzz in report.fuzz for search in fuzz["searches"]
+        ),
+        "sequences": "; ".join(
+            line
+            for fuzz in report.fuzz
+            for search in fuzz["searches"]
+            for line in coverage_lines(search.get("coverage", ()))
         ),
         "requirements": judged_requirements(report, book).words(),
         "when": f"{format_code(report.started)}, {report.took:.1f} s" if report.started else "",

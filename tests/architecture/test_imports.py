@@ -35,7 +35,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "harness.scenario": ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
     "harness.report": ("jsonschema_rs", "pydantic", "rich"),
     "harness.play": ("anyio", "psutil"),
-    "harness.search": ("anyio", "hypothesis", "psutil", "pydantic", "yaml"),
+    "harness.search": ("anyio", "covertable", "hypothesis", "psutil", "pydantic", "yaml"),
     "harness.cli": ("anyio", "prompt_toolkit", "pytest", "typer", "websockets"),
 }
 # What every room may import: the exceptions, and standard output.

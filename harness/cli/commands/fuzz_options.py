@@ -26,13 +26,21 @@ def fuzz(
     conversations: Annotated[
         int | None, typer.Option(min=1, help="so many of each kind: same seed, same cases")
     ] = None,
-    what: Annotated[str, typer.Option(help="inputs, frames, sessions; or A,B; all without")] = "",
+    what: Annotated[
+        str, typer.Option(help="inputs, frames, sessions (all three without), sequences; or A,B")
+    ] = "",
+    ways: Annotated[
+        int, typer.Option(min=2, max=3, help="of sequences: cover every pair, or triples as well")
+    ] = 2,
     method: Annotated[str, typer.Option(help="inputs that send this request only")] = "",
     store: _STORE = None,
     json: JsonOption = "",
     timeout_scale: _SCALE = 1.0,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="say why sequences are not covered")
+    ] = False,
 ) -> None:
-    """Search for what goes wrong: generated requests, raw frames and whole sessions.
+    """Search for what goes wrong: requests, raw frames, sessions, sequences.
 
     All rules are on. Exit status 1 if the server goes wrong. Known failures are tried first.
     """
@@ -54,8 +62,9 @@ def fuzz(
         kinds = kinds_of(what or ("inputs" if method else ""))
     # By default hypothesis would create a folder beside the user's files.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
-    seconds = 60.0 if max_time is None and conversations is None else max_time
-    bounds = Bounds(kinds, seed, seconds, conversations, method)
+    endless = conversations is not None or kinds == ["sequences"]
+    seconds = 60.0 if max_time is None and not endless else max_time
+    bounds = Bounds(kinds, seed, seconds, conversations, method, ways=ways)
     interruption = Interruption(config.base)
     interruption.install()
     with exit_on_error(), open_store(store or failures_folder(), kinds) as failures:
@@ -66,7 +75,7 @@ def fuzz(
             raise typer.Exit(1) from None
         words = target_words(config)
         write_results(
-            lambda: result_text.lines(result, failures, words),
+            lambda: result_text.lines(result, failures, words, verbose=verbose),
             json_target=json,
             results=lambda: result_text.plain(result, failures, words),
         )

@@ -1,13 +1,14 @@
 """`pytest -m fuzz`: an item for each kind of generated case, all of them within `--max-time`.
 
-Failures fail the item, with the text of `harness fuzz`.
+`--sequences` adds the item of the covering sequences, whose plan has an end and no time. Failures
+fail the item, with the text of `harness fuzz`.
 """
 
 import argparse
 import os
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from harness.errors import TargetError, UsageError
 from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption
 from harness.report.results.rerun_command import Programs
+from harness.report.sequence_coverage import coverage_lines
 from harness.trace.surfaces import SESSION
 
 MARK = "fuzz"
 DEFAULT_SECONDS = 60.0
 KINDS = ("inputs", "frames", "sessions")
+SEQUENCES = "sequences"
 Guard = Callable[[Callable[[str], None]], Callable[[str], None]]
 
 
@@ -63,7 +66,9 @@ class Fuzzing:
         interruption: Interruption,
         guarded: Guard,
     ) -> None:
-        self._wanted = MARK in option.markexpr and SESSION in config.surfaces
+        wanted = KINDS if MARK in option.markexpr else ()
+        wanted = (*wanted, SEQUENCES) if option.sequences is not None else wanted
+        self._kinds = wanted if SESSION in config.surfaces else ()
         self._option = option
         self._config = config
         self._interruption = interruption
@@ -78,7 +83,7 @@ class Fuzzing:
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
         """Add an item for each kind."""
-        for kind in KINDS if self._wanted else ():
+        for kind in self._kinds:
             name = f"{MARK}/{kind}"
             item: FuzzItem = FuzzItem.from_parent(session, name=name, nodeid=name)  # pyright: ignore[reportUnknownMemberType]
             item.play = self._play
@@ -91,9 +96,15 @@ class Fuzzing:
         is_worker = hasattr(session.config, "workerinput")
         self._sessions_follow = f"{MARK}/sessions" in names and not is_worker
 
+    def coverage_lines(self) -> Iterator[str]:
+        """Yield what the sequences covered, as `harness fuzz` prints it."""
+        for result in self.results:
+            for search in result["searches"]:
+                yield from coverage_lines(search.get("coverage", ()))
+
     def _search(self, kind: str) -> None:
         from harness.search.fuzz import result_text
-        from harness.search.fuzz.case import SHARES, kinds_of
+        from harness.search.fuzz.case import RANDOM_KINDS, SHARES, kinds_of
         from harness.search.fuzz.run import Bounds, fuzz
         from harness.search.fuzz.run import FuzzResult as Result
         from harness.search.fuzz.store import open_store
@@ -103,10 +114,14 @@ class Fuzzing:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
         kinds = kinds_of(kind)
         total = DEFAULT_SECONDS if option.max_time is None else option.max_time
-        seconds = self._spare_seconds + total * SHARES[kinds[0]] / sum(SHARES.values())
+        seconds = self._spare_seconds + total * SHARES[kinds[0]] / sum(
+            SHARES[other] for other in RANDOM_KINDS
+        )
         bounds = Bounds(kinds, option.fuzz_seed, seconds, may_end_early=self._sessions_follow)
         if option.fuzz_conversations is not None:
             bounds = Bounds(kinds, option.fuzz_seed, None, option.fuzz_conversations)
+        if kind == SEQUENCES:
+            bounds = Bounds(kinds, seconds=option.max_time, ways=option.sequences)
         began = time.monotonic()
         # Workers may play several kinds at once, each with the files of its own kind.
         with open_store(failures_folder(), kinds) as store:

@@ -413,6 +413,8 @@ class PytestPlugin:
             )
         elif self.collecting.note:
             terminalreporter.write_line(self.collecting.note)
+        for line in self._fuzzing.coverage_lines():
+            terminalreporter.write_line(line)
         for problem in self._files.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 

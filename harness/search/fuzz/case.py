@@ -12,10 +12,12 @@ from harness.errors import UsageError
 from harness.search.fuzz.sessions.turns import Json
 from harness.trace.nearest import unknown_name
 
-Kind = Literal["inputs", "frames", "sessions"]
+Kind = Literal["inputs", "frames", "sessions", "sequences"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# The kinds of a search that names none. Sequences are a plan with an end, not a search in a time.
+RANDOM_KINDS: tuple[Kind, ...] = ("inputs", "frames", "sessions")
 # Share of the time for each kind: a session takes as long as several cases of the others.
-SHARES: dict[Kind, int] = {"inputs": 2, "frames": 1, "sessions": 7}
+SHARES: dict[Kind, int] = {"inputs": 2, "frames": 1, "sessions": 7, "sequences": 10}
 
 
 def failure_id(kind: Kind, cause: str, document: Json) -> str:
@@ -27,7 +29,7 @@ def failure_id(kind: Kind, cause: str, document: Json) -> str:
 
 
 def kinds_of(words: str) -> list[Kind]:
-    """Return the kinds in a list such as `inputs,frames`; all for "".
+    """Return the kinds in a list such as `inputs,frames`; the random ones for "".
 
     Raises `UsageError` for an unknown kind.
     """
@@ -35,4 +37,4 @@ def kinds_of(words: str) -> list[Kind]:
     odd = [name for name in names if name not in KINDS]
     if odd:
         raise UsageError(f"--what: {unknown_name('kind of case', odd[0], KINDS)}")
-    return [kind for kind in KINDS if not names or kind in names]
+    return [kind for kind in KINDS if kind in (names or RANDOM_KINDS)]

@@ -9,23 +9,31 @@ from harness.search.fuzz.case import Kind
 from harness.search.fuzz.run import FuzzResult
 from harness.search.fuzz.sessions.search import SessionCampaign
 from harness.search.fuzz.store import TRACE, Failure, Store
+from harness.search.sequences.search import SequenceCampaign
 
 # Lines of a case to print; the rest is in its file.
 _MAX_CASE_LINES = 40
 
 
-def lines(result: FuzzResult, store: Store, target: Sequence[str]) -> Iterator[str]:
+def lines(
+    result: FuzzResult, store: Store, target: Sequence[str], *, verbose: bool = False
+) -> Iterator[str]:
     """Yield the lines of the report: searches, fixed failures, notes, failures, the verdict.
 
-    `target` are the options that name the server.
+    `target` are the options that name the server. With `verbose` each reason is told why sequences
+    were not covered.
     """
     for kind, campaign in result.searches.items():
         yield _search_line(result, kind, campaign)
+        if isinstance(campaign, SequenceCampaign):
+            yield from (f"  {line}" for line in campaign.coverage.lines())
+            reasons = campaign.coverage.reason_lines() if verbose else ()
+            yield from (f"    {line}" for line in reasons)
         for text in campaign.unsteady:
             yield f"  UNSTEADY not seen again on a fresh process: {_short(text)}"
         if campaign.only_errors:
             yield f"  WARNING {campaign.errors} of {campaign.requests} were refused: {_ERRORS_ONLY}"
-        if campaign.lacks:
+        if campaign.lacks and not isinstance(campaign, SequenceCampaign):
             yield f"  not offered, so not tried any more: {', '.join(campaign.lacks)}"
     for identity in result.fixed_ids:
         yield f"fixed: {identity} does not show any more"
@@ -44,8 +52,9 @@ _ERRORS_ONLY = "little but error paths was reached; harness doctor says what the
 def _search_line(result: FuzzResult, kind: Kind, campaign: SessionCampaign) -> str:
     rate = campaign.requests / campaign.seconds if campaign.seconds else 0.0
     only = f" of {result.bounds.method}" if result.bounds.method else ""
+    how = f"{result.bounds.ways} ways" if kind == "sequences" else f"seed {campaign.seed}"
     return (
-        f"fuzz {kind}{only}: seed {campaign.seed}, {campaign.cases} conversations, "
+        f"fuzz {kind}{only}: {how}, {campaign.cases} conversations, "
         f"{campaign.requests} requests ({campaign.results} answered, {campaign.errors} refused), "
         f"{rate:.0f} requests/s"
     )
@@ -95,6 +104,11 @@ def plain(result: FuzzResult, store: Store, target: Sequence[str]) -> dict[str, 
                 "seconds": round(campaign.seconds, 3),
                 "only_errors": campaign.only_errors,
                 "unsteady": campaign.unsteady,
+                **(
+                    {"coverage": campaign.coverage.plain()}
+                    if isinstance(campaign, SequenceCampaign)
+                    else {}
+                ),
             }
             for kind, campaign in result.searches.items()
         ],

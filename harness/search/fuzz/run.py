@@ -16,6 +16,7 @@ from harness.search.fuzz.sessions import search as sessions
 from harness.search.fuzz.sessions.play import load_document
 from harness.search.fuzz.sessions.search import FoundFailure, SessionCampaign
 from harness.search.fuzz.store import Failure, Store, failure_of
+from harness.search.sequences.search import search_sequences
 
 # Seconds of a search if only the number of cases is bounded.
 ENDLESS_SECONDS = 10.0**8
@@ -26,7 +27,8 @@ class Bounds:
     """Bounds of a search: seconds for all kinds, or cases of each kind, or both.
 
     Without seconds the same seed plays the same cases. `method` limits inputs to one method, "" for
-    all. With `may_end_early` a kind without new reactions ends early.
+    all. With `may_end_early` a kind without new reactions ends early. `ways` is the length of the
+    tuples that sequences cover.
     """
 
     kinds: Sequence[Kind]
@@ -35,6 +37,7 @@ class Bounds:
     cases: int | None = None
     method: str = ""
     may_end_early: bool = False
+    ways: int = 2
 
 
 @dataclass(slots=True)
@@ -123,7 +126,12 @@ def _search(
     def keep(failure: FoundFailure) -> None:
         _keep(config, kind, failure, store, result)
 
-    if kind == "sessions":
+    campaign: SessionCampaign
+    if kind == "sequences":
+        campaign = search_sequences(
+            config, bounds.ways, seconds, interruption, keep, cases=cases, known_causes=causes
+        )
+    elif kind == "sessions":
         campaign = sessions.search(
             config, bounds.seed, seconds, interruption, keep, cases=cases, known_causes=causes
         )

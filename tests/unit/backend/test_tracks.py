@@ -116,3 +116,30 @@ def test_script_may_end_with_steps_for_certain_calls() -> None:
     assert track.next_step(1, lacks()) == 0
     assert track.next_step(2, lacks("later")) == -1
     assert track.unplayed_count == 0
+
+
+def named(text: str) -> ModelStep:
+    return step(when={"input_contains": [text]}, reply=[{"message": "x"}])
+
+
+def fits(*texts: str) -> Callable[[When], bool]:
+    """Return the test of a call whose input holds these texts."""
+    return lambda when: set(map(str, when.input_contains)) <= set(texts)
+
+
+def test_call_without_a_marker_belongs_to_the_thread_whose_condition_names_it() -> None:
+    tracks = Tracks({"t": [named("q01")], "u": [named("q02")]}, {"t": "T", "u": "U"})
+    track = tracks.track_awaiting(fits("q02"))
+    assert track is not None
+    assert track.alias == "u"
+
+
+def test_call_that_two_threads_await_belongs_to_none() -> None:
+    tracks = Tracks({"t": [named("q01")], "u": [named("q01"), REPLY]}, {"t": "T", "u": "U"})
+    assert tracks.track_awaiting(fits("q01")) is None
+    assert tracks.track_awaiting(fits("q03")) is None
+
+
+def test_step_without_a_condition_awaits_no_call() -> None:
+    tracks = Tracks({"t": [REPLY], "u": [FOR_SOME]}, {"t": "T", "u": "U"})
+    assert tracks.track_awaiting(lambda _: True) is None

@@ -48,7 +48,7 @@ class _Rollback(Monitor):
         self._sent = RequestsOfAllClients(self.trace, ROLLBACK)
         self._compactions = RequestsOfAllClients(self.trace, COMPACT)
         self._begins = RequestsOfAllClients(self.trace, BEGIN)
-        self._answers: dict[int, Frame] = {}
+        self._answers: dict[Frame, Frame] = {}
 
     def cut_before(self, thread_id: str, before: Frame) -> Cut | None:
         """Return the remaining and dropped turns after the rollbacks answered before a message.
@@ -183,10 +183,10 @@ class _Rollback(Monitor):
 
     def _answer(self, request: Frame, before: Frame) -> Frame | None:
         """Return the answer to a request, on any connection, if it came before a message."""
-        frame = self._answers.get(request.seq) or self._find_answer(request)
+        frame = self._answers.get(request) or self._find_answer(request)
         if frame is None:
             return None
-        self._answers[request.seq] = frame
+        self._answers[request] = frame
         return frame if frame is before or came_before(frame, before) else None
 
     def _find_answer(self, request: Frame) -> Frame | None:

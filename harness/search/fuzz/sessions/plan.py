@@ -14,7 +14,7 @@ from harness.scenario.client_steps import MAIN_CONNECTION
 from harness.search.fuzz.sessions.novelty import Meetings
 from harness.search.fuzz.sessions.turns import COMMAND, Json, ModelTurn
 
-ALIASES = "tuvw"
+ALIASES = "tuvwxyzklmn"
 
 
 @dataclass(slots=True)

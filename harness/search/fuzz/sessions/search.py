@@ -142,10 +142,12 @@ def search(
 
 
 @contextmanager
-def open_search_bench(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench]]:
-    """Open a bench with short step bounds for the length of the block."""
+def open_search_bench(
+    config: Config, worker: str, max_step: float = MAX_STEP_SECONDS
+) -> Generator[tuple[BlockingPortal, Bench]]:
+    """Open a bench whose steps have at most `max_step` seconds, for the length of the block."""
     bounds = config.profile.bounds
-    short = bounds.model_copy(update={"step": min(bounds.step, MAX_STEP_SECONDS)})
+    short = bounds.model_copy(update={"step": min(bounds.step, max_step)})
     profile = config.profile.model_copy(update={"bounds": short})
     with (
         start_blocking_portal() as portal,

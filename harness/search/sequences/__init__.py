@@ -1,0 +1,1 @@
+"""Sequences of operations with known coverage: covering sequences, their plays and their count."""

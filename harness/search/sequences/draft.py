@@ -1,0 +1,162 @@
+"""A conversation while operations are added to it, one after the other."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.scenario.client_steps import MAIN_CONNECTION
+from harness.search.fuzz.sessions.plan import Plan, PlannedThread, PlannedTurn
+from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
+from harness.search.sequences.turn_script import TurnScript
+
+SECOND_CONNECTION = "b"
+IN_WORKSPACE: Json = {"cwd": "{cwd}"}
+
+
+@dataclass(slots=True)
+class ThreadNotes:
+    """Notes on the earlier operations of a thread.
+
+    `file_version` counts the changes of its file, 0 while the file does not exist;
+    `approved_command` was accepted for the session, and `approval_holds` is whether the thread
+    certainly stayed loaded since.
+    """
+
+    file_version: int = 0
+    approved_command: str = ""
+    approval_holds: bool = False
+
+
+@dataclass(slots=True)
+class Draft:
+    """The steps of one conversation. Each operation finds its thread idle, and leaves it so."""
+
+    looks: bool = True
+    plan: Plan = field(default_factory=Plan)
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    _notes: dict[str, ThreadNotes] = field(default_factory=dict[str, ThreadNotes])
+
+    def notes(self, thread: PlannedThread) -> ThreadNotes:
+        """Return the notes on a thread."""
+        return self._notes.setdefault(thread.alias, ThreadNotes())
+
+    @property
+    def step_count(self) -> int:
+        """Return the number of steps so far."""
+        return len(self.plan.client)
+
+    def start_thread(self, **params: Any) -> PlannedThread:
+        """Start a thread whose commands and patches need approval."""
+        thread = self.plan.add_thread(UNTRUSTED)
+        thread.add_follower(MAIN_CONNECTION)
+        body = {"as": thread.alias, "params": {"approvalPolicy": UNTRUSTED, **params}}
+        self.plan.add_step("start_thread", **body)
+        return thread
+
+    def script(self) -> TurnScript:
+        """Return the empty script of a new turn."""
+        return TurnScript(self.plan.next_nonce())
+
+    def start_turn(
+        self, thread: PlannedThread, script: TurnScript, *, on: str = MAIN_CONNECTION, **params: Any
+    ) -> PlannedTurn:
+        """Start a turn with this script; `params` are further ones of `turn/start`."""
+        planned_script = script.finish()
+        nonce = planned_script.nonce
+        alias = f"{nonce}{thread.alias}"
+        if thread.lost_settings:
+            params = {"approvalPolicy": thread.policy, **params}
+        further_input = params.pop("further_input", [])
+        body: Json = {"as": alias, "params": params or None}
+        if further_input:
+            body["input"] = [{"type": "text", "text": f"do {nonce}"}, *further_input]
+        else:
+            body["text"] = f"do {nonce}"
+        self.plan.add_step("start_turn", thread=thread.alias, on=on, **body)
+        turn = PlannedTurn(
+            alias,
+            planned_script,
+            list(planned_script.gates),
+            list(planned_script.asks),
+            list(planned_script.commands),
+        )
+        turn.asks_first = planned_script.asks_first
+        if params.get("approvalPolicy") == "never":
+            turn.asks.clear()
+            turn.commands.clear()
+        turn.drop_allowed_questions(thread.allowed_commands)
+        thread.script.append(planned_script)
+        thread.turns.append(turn)
+        thread.running_turn = turn
+        return turn
+
+    def end_turn(self, thread: PlannedThread) -> None:
+        """Let the running turn go to its end, accepting what it asks, and wait for that."""
+        self.plan.settle(thread)
+
+    def run_turn(self, thread: PlannedThread, script: TurnScript, **params: Any) -> None:
+        """Start a turn and wait for its end."""
+        self.start_turn(thread, script, **params)
+        self.end_turn(thread)
+
+    def await_question(self, thread: PlannedThread, turn: PlannedTurn) -> None:
+        """Wait until the turn asks about its next operation."""
+        self.plan.wait_for_question(thread, turn)
+
+    def answer(self, thread: PlannedThread, turn: PlannedTurn, decision: str) -> None:
+        """Answer the next question of a turn."""
+        question, command = turn.take_question()
+        self.plan.add_answer(thread, turn, question, decision=decision)
+        if decision == "acceptForSession" and command:
+            thread.allowed_commands.add(command)
+            turn.drop_allowed_questions(thread.allowed_commands)
+
+    def await_gate(self, gate: str) -> None:
+        """Wait until the model or a command holds at a gate."""
+        self.plan.add_step("wait", gate=gate)
+
+    def await_output(self, turn: PlannedTurn) -> None:
+        """Wait until a command of the turn prints; a server need not stream that."""
+        self.plan.add_step(
+            "wait",
+            notification="item/commandExecution/outputDelta",
+            where={"turnId": f"${turn.alias}.turn.id"},
+            or_silence=True,
+        )
+
+    def request(self, method: str, *, expect: str = "any", **body: Any) -> None:
+        """Send a request that the server may reject."""
+        self.plan.add_request(method, expect=expect, **body)
+
+    def thread_request(self, method: str, thread: PlannedThread, **params: Any) -> None:
+        """Send a request about a thread, which the server may reject."""
+        self.request(method, params={"threadId": thread.reference, **params})
+
+    def resume(self, thread: PlannedThread) -> None:
+        """Resume a thread on the first connection."""
+        self.thread_request("thread/resume", thread)
+        thread.add_follower(MAIN_CONNECTION)
+        thread.lost_settings = True
+
+    def drop_settings(self, thread: PlannedThread) -> None:
+        """Record that the server may have forgotten settings and approvals of a thread."""
+        thread.lost_settings = True
+        thread.allowed_commands.clear()
+        self.notes(thread).approval_holds = False
+
+    def look(self, thread: PlannedThread) -> None:
+        """Read a thread with its turns, and list the threads on disk."""
+        self.thread_request("thread/read", thread, includeTurns=True)
+        self.request("thread/list", params=dict(IN_WORKSPACE))
+
+    def look_at_all(self, thread: PlannedThread) -> None:
+        """Look, and list the threads in memory; judging that costs as much as ten reads."""
+        self.look(thread)
+        self.request("thread/loaded/list", params={})
+
+    def document(self, title: str) -> Json:
+        """Return the scenario document."""
+        document = self.plan.document(title)
+        if self.files:
+            workspace = document.setdefault("workspace", {})
+            workspace["files"] = {**self.files, **workspace.get("files", {})}
+        return document

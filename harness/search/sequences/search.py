@@ -1,0 +1,276 @@
+"""Search with covering sequences: play the plan, count what it covers, follow up findings."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+
+from harness.play.config import Config
+from harness.play.interruption import Interrupted, Interruption
+from harness.play.run import Run
+from harness.play.session.capability_prober import CapabilityProber
+from harness.play.session.servers import SetupFailed
+from harness.scenario.loader import Loaded
+from harness.scenario.player import FailureKind
+from harness.search.fuzz.causes import Causes
+from harness.search.fuzz.sessions.confirm import MAX_STEP_SECONDS, make_small
+from harness.search.fuzz.sessions.lanes import Lanes, further_benches
+from harness.search.fuzz.sessions.play import Played, Problem, load_document
+from harness.search.fuzz.sessions.search import (
+    OnFound,
+    Searcher,
+    SessionCampaign,
+    open_search_bench,
+)
+from harness.search.fuzz.sessions.turns import Json
+from harness.search.sequences.alphabet import OPERATIONS
+from harness.search.sequences.coverage import Coverage
+from harness.search.sequences.goals import PLANS, Plan, all_goals
+from harness.search.sequences.planning import (
+    PlannedSequence,
+    write_sequence,
+)
+
+# Conversations played before their findings are looked at; then their traces are dropped.
+CONVERSATIONS_PER_ROUND = 24
+# An operation that stopped this often, and never came to its end, is not planned any more.
+MAX_STOPS = 3
+# Plans: conversations that stopped leave goals, which are planned again.
+MAX_PLANS = 3
+STOPPED_CAUSE = "sequence.stopped"
+SHRINK_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class SequenceCampaign(SessionCampaign):
+    """The result of a search with sequences."""
+
+    coverage: Coverage = field(default_factory=Coverage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """A problem to follow up after the plays, with the sequence that shows it."""
+
+    sequence: PlannedSequence
+    problem: Problem
+    occasion: str
+
+
+def search_sequences(
+    config: Config,
+    ways: int,
+    seconds: float = math.inf,
+    interruption: Interruption | None = None,
+    on_found: OnFound | None = None,
+    *,
+    cases: int | None = None,
+    known_causes: Causes | None = None,
+    worker: str = "fuzz-sequences",
+) -> SequenceCampaign:
+    """Play sequences that cover every tuple of `ways` operations; shrink each new cause.
+
+    The plan is the same for the same capabilities of the server. What is not played within
+    `seconds`, or in `cases` conversations, is told as not played. Raises `SetupFailed` if the
+    server cannot be used at all.
+    """
+    watch = interruption or Interruption(config.base)
+    with (
+        open_search_bench(config, worker, math.inf) as (portal, bench),
+        further_benches(portal, config, bench, worker) as lanes,
+    ):
+        searcher = SequenceSearcher(config, portal, bench, watch, 0, on_found, known_causes)
+        try:
+            searcher.run_sequences(lanes, ways, seconds, cases)
+        except SetupFailed as failed:
+            gone = failed
+        else:
+            return searcher.campaign
+    raise gone
+
+
+class SequenceSearcher(Searcher):
+    """A search with sequences on an open bench."""
+
+    campaign: SequenceCampaign
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # pyright: ignore[reportArgumentType]
+        self.campaign = SequenceCampaign(0)
+        self._lacks: dict[str, str] = {}
+        self._stops: Counter[str] = Counter()
+        self._carried_out: set[str] = set()
+        self._leads: list[_Lead] = []
+        self._cases_left = math.inf
+
+    def run_sequences(
+        self, lanes: Lanes, ways: int, seconds: float, cases: int | None = None
+    ) -> None:
+        """Play all plans, then follow up what was found."""
+        self._lanes, self._cases_left = lanes, math.inf if cases is None else cases
+        began = time.monotonic()
+        self._end, self.shrinking = began + seconds, SHRINK_SECONDS
+        coverage = self.campaign.coverage
+        try:
+            with self._interruption.defer_signals():
+                absent = self._absent_capabilities()
+                coverage.add((goal, _reason_of(needs, absent)) for goal, needs in all_goals(ways))
+                self._lacks = {
+                    operation.name: _reason_of(operation.needs, absent)
+                    for operation in OPERATIONS
+                    if not absent.isdisjoint(operation.needs)
+                }
+                for plan in PLANS:
+                    for _ in range(MAX_PLANS):
+                        if not self._play_plan(plan):
+                            break
+                self._follow_leads()
+        except Interrupted as signal:
+            self.campaign.interrupted_by = str(signal)
+        self.campaign.seconds = time.monotonic() - began
+        self.campaign.lacks = sorted(self._lacks)
+
+    def _absent_capabilities(self) -> set[str]:
+        """Return the capabilities that a goal needs and the server does not offer."""
+        needs = sorted({need for _, needs in all_goals(2) for need in needs})
+        offered = self._config.profile.capabilities
+        if offered != "probe":
+            return set(needs).difference(offered)
+        steps: list[Json] = [{"start_thread": {"as": "t"}}]
+        loaded = load_document({"title": "Needs", "needs": needs, "client": steps})
+
+        def play(probe: Loaded) -> Run:
+            return self._interruption.wait(self._portal.start_task_soon(self._bench.run, probe))
+
+        return set(CapabilityProber(self._config.profile).missing_needs(loaded, play))
+
+    def _play_plan(self, plan: Plan) -> bool:
+        """Play the conversations that a plan still needs; return whether goals may be left."""
+        coverage = self.campaign.coverage
+        coverage.drop(self._lacks)
+        wanted = set(coverage.open_goals(plan.scope))
+        offered = [operation for operation in OPERATIONS if operation.name not in self._lacks]
+        before = len(wanted)
+        waiting = plan.conversations(offered, wanted)
+        while time.monotonic() < self._end:
+            number = int(min(CONVERSATIONS_PER_ROUND, self._cases_left))
+            some = list(islice(waiting, number))
+            if not some:
+                break
+            self._cases_left -= len(some)
+            self._play_some_sequences(some)
+        coverage.drop(self._lacks)
+        left = len(coverage.open_goals(plan.scope))
+        return 0 < left < before and time.monotonic() < self._end
+
+    def _play_some_sequences(self, some: list[PlannedSequence]) -> None:
+        assert self._lanes is not None
+        plays = self._interruption.wait(
+            self._portal.start_task_soon(
+                self._lanes.play_all,
+                [sequence.document for sequence in some],
+                self._end,
+                self._spoils,
+            )
+        )
+        for sequence, played in zip(some, plays, strict=True):
+            if played is not None:
+                self._take_in(sequence, played)
+
+    def _take_in(self, sequence: PlannedSequence, played: Played) -> None:
+        """Count what a play covers, and note its problems."""
+        campaign, unmet = self.campaign, played.run.unmet
+        campaign.cases += 1
+        self._count(played)
+        campaign.coverage.count_play(sequence, played.run)
+        for span in sequence.spans:
+            if unmet is None or span.last < unmet.line:
+                self._carried_out.add(span.operation)
+            elif span.first < unmet.line:
+                self._note_stop(sequence, span.operation, played)
+        for problem in self._habits.serious_problems(played):
+            self._note_lead(sequence, problem)
+
+    def _note_stop(self, sequence: PlannedSequence, operation: str, played: Played) -> None:
+        unmet = played.run.unmet
+        assert unmet is not None
+        self._stops[operation] += 1
+        if unmet.capability:
+            self._lacks.setdefault(operation, f"needs {unmet.capability}")
+        elif operation not in self._carried_out and self._stops[operation] >= MAX_STOPS:
+            self._lacks.setdefault(operation, f"never came to its end: {unmet.message}")
+        elif operation in self._carried_out and unmet.kind is FailureKind.TIMEOUT:
+            words = f"{operation!r}, carried out elsewhere, stopped here: {unmet.message}"
+            problem = Problem(STOPPED_CAUSE, words, step=unmet.line, occasion=operation)
+            self._note_lead(sequence, problem)
+
+    def _note_lead(self, sequence: PlannedSequence, problem: Problem) -> None:
+        if self._is_new(problem):
+            occasion = self._causes.follow(problem.cause, problem.occasion)
+            self._leads.append(_Lead(sequence, problem, occasion))
+
+    def _follow_leads(self) -> None:
+        for lead in self._leads:
+            if time.monotonic() > self._end + SHRINK_SECONDS:
+                break
+            self._follow_lead(lead)
+
+    def _follow_lead(self, lead: _Lead) -> None:
+        """Confirm a problem with few operations, shrink it, and report it."""
+        problem = lead.problem
+        shows: Callable[[Played], Problem | None] = partial(
+            self._shows, problem.cause, lead.occasion
+        )
+        if problem.cause == STOPPED_CAUSE:
+            shows = partial(_stopped_at, problem)
+        for document in self._shorter_documents(lead):
+            played = self.play(document, fresh=True, bound=MAX_STEP_SECONDS)
+            if shows(played) is None:
+                continue
+            if problem.cause == STOPPED_CAUSE:
+                self._add_stop(document, played, problem)
+                return
+            small = make_small(self, document, shows, SHRINK_SECONDS, self._mark())
+            if small is not None:
+                self._add_failure(small)
+                return
+        self._causes.lose(problem.cause, problem.occasion)
+        self._unsteady.setdefault(problem.cause, problem.text)
+        self.campaign.unsteady = list(self._unsteady.values())
+
+    def _shorter_documents(self, lead: _Lead) -> Iterator[Json]:
+        """Yield conversations of the last operations before the problem, and the whole one."""
+        spans = lead.sequence.spans
+        place = max(
+            (place for place, span in enumerate(spans) if span.first < lead.problem.step), default=0
+        )
+        by_name = {operation.name: operation for operation in OPERATIONS}
+        names = [span.operation for span in spans[: place + 1]]
+        if all(name in by_name for name in names):
+            for number in (1, 2, 3, 5, 8):
+                if number < len(names):
+                    operations = [by_name[name] for name in (names[0], *names[-number:])]
+                    sequence = write_sequence(operations)
+                    if sequence is not None:
+                        yield sequence.document
+        yield lead.sequence.document
+
+    def _add_stop(self, document: Json, played: Played, problem: Problem) -> None:
+        from harness.search.fuzz.sessions.confirm import Small
+
+        self._add_failure(Small(document, played, problem, flaky=False))
+
+
+def _stopped_at(problem: Problem, played: Played) -> Problem | None:
+    """Return the problem if a play stopped at its bound."""
+    unmet = played.run.unmet
+    return problem if unmet is not None and unmet.kind is FailureKind.TIMEOUT else None
+
+
+def _reason_of(needs: Sequence[str], absent: Collection[str]) -> str:
+    """Return why a goal is impossible without these capabilities, "" if it is possible."""
+    missing = [need for need in needs if need in absent]
+    return f"needs {missing[0]}" if missing else ""

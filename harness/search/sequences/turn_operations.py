@@ -1,0 +1,317 @@
+"""Operations that are one or two turns, with the approvals that they ask for."""
+
+import json
+from collections.abc import Callable
+
+from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
+from harness.search.fuzz.sessions.turns import COMMAND, Json
+from harness.search.sequences.draft import Draft
+
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {"word": {"type": "string"}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+# A failure of the model after which a turn ends as failed, and one after which it is tried again.
+LASTING_FAILURE: Json = {"status": 400, "message": "no", "times": "until-turn-ends"}
+PASSING_FAILURE: Json = {"status": 500}
+
+
+def plain_turn(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn of reasoning and a message."""
+    script = draft.script()
+    script.add_message(reasoning=True)
+    draft.run_turn(thread, script)
+
+
+def plan_turn(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn that shares a plan."""
+    script = draft.script()
+    script.add_plan()
+    draft.run_turn(thread, script)
+
+
+def schema_turn(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn whose last message has a schema."""
+    script = draft.script()
+    script.add_message(json.dumps({"word": script.next_text()}))
+    draft.run_turn(thread, script, outputSchema=SCHEMA)
+
+
+def failed_turn(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn whose model fails for good."""
+    script = draft.script()
+    script.add_failure(LASTING_FAILURE)
+    draft.run_turn(thread, script)
+
+
+def retried_turn(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn whose model fails once."""
+    script = draft.script()
+    script.add_failure(PASSING_FAILURE)
+    draft.run_turn(thread, script)
+
+
+def retried_after_tool(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn whose model fails once after a command."""
+    script = draft.script()
+    script.add_command()
+    script.add_failure(PASSING_FAILURE)
+    turn = draft.start_turn(thread, script)
+    draft.answer(thread, turn, "accept")
+    draft.end_turn(thread)
+
+
+def answered_command(decision: str, exit_status: int = 0) -> "Act":
+    """Return an operation that answers the question about a command, asked twice in its turn."""
+
+    def act(draft: Draft, thread: PlannedThread) -> None:
+        script = draft.script()
+        script.add_command(exit_status=exit_status)
+        turn = draft.start_turn(thread, script)
+        draft.answer(thread, turn, decision)
+        _end_after(draft, thread, turn, decision)
+
+    return act
+
+
+def unasked_command(draft: Draft, thread: PlannedThread) -> None:
+    """Run a command under the policy `never`."""
+    script = draft.script()
+    script.add_command()
+    draft.run_turn(thread, script, approvalPolicy="never")
+    # Whether the policy holds for later turns is left open, so they name theirs.
+    thread.lost_settings = True
+
+
+def accept_for_session(draft: Draft, thread: PlannedThread) -> None:
+    """Accept a command for the session, and repeat it in the same turn."""
+    notes, script = draft.notes(thread), draft.script()
+    command = script.add_command()
+    script.add_command(command)
+    turn = draft.start_turn(thread, script)
+    draft.answer(thread, turn, "acceptForSession")
+    draft.end_turn(thread)
+    notes.approved_command, notes.approval_holds = command, True
+
+
+def repeat_approved(draft: Draft, thread: PlannedThread) -> None:
+    """Repeat the command that was last accepted for the session; without one, accept one first."""
+    notes = draft.notes(thread)
+    if not notes.approved_command:
+        accept_for_session(draft, thread)
+    script = draft.script()
+    script.add_command(notes.approved_command)
+    if notes.approval_holds:
+        draft.run_turn(thread, script)
+        return
+    # How long the approval lasts is left open here: a question is accepted, and none as well.
+    turn = draft.start_turn(thread, script)
+    _accept_what_is_asked(draft, thread, turn, "acceptForSession")
+    notes.approval_holds = True
+    thread.allowed_commands.add(notes.approved_command)
+
+
+def accept_by_rule(draft: Draft, thread: PlannedThread) -> None:
+    """Accept a command with a persistent rule, and repeat it in the next turn."""
+    first = draft.script()
+    # A program of its own: how many other commands of the program a rule covers is left open.
+    command = first.add_command(f"touch ruled-{first.next_text()}")
+    turn = draft.start_turn(thread, first)
+    _accept_what_is_asked(draft, thread, turn, "acceptWithExecpolicyAmendment")
+    second = draft.script()
+    second.add_command(command)
+    turn = draft.start_turn(thread, second)
+    _accept_what_is_asked(draft, thread, turn, "accept")
+
+
+def _accept_what_is_asked(
+    draft: Draft, thread: PlannedThread, turn: PlannedTurn, decision: str
+) -> None:
+    """Answer the questions of a turn that may ask none, and wait for its end."""
+    turn.asks.clear()
+    turn.commands.clear()
+    draft.plan.add_answer(thread, turn, COMMAND, decision=decision, standing=True)
+    draft.end_turn(thread)
+
+
+def _end_after(draft: Draft, thread: PlannedThread, turn: PlannedTurn, decision: str) -> None:
+    if decision == "cancel":
+        turn.asks.clear()
+        turn.commands.clear()
+    draft.end_turn(thread)
+
+
+def patch(decision: str) -> "Act":
+    """Return an operation that answers the question about a change of the thread's file."""
+
+    def act(draft: Draft, thread: PlannedThread) -> None:
+        script = draft.script()
+        script.add_patch(_next_change(draft, thread))
+        turn = draft.start_turn(thread, script)
+        draft.answer(thread, turn, decision)
+        if decision == "accept":
+            draft.notes(thread).file_version += 1
+        draft.end_turn(thread)
+
+    return act
+
+
+def undone_patch(draft: Draft, thread: PlannedThread) -> None:
+    """Change the thread's file twice in one turn; the second change undoes the first."""
+    notes, script = draft.notes(thread), draft.script()
+    name = _file_of(thread)
+    script.add_patch(_next_change(draft, thread))
+    after = {"old": _content(thread, notes.file_version + 1)}
+    undo = (
+        {"update": {name: {**after, "new": _content(thread, notes.file_version)}}}
+        if notes.file_version
+        else {"delete": [name]}
+    )
+    script.add_patch(undo)
+    turn = draft.start_turn(thread, script)
+    draft.answer(thread, turn, "accept")
+    draft.answer(thread, turn, "accept")
+    draft.end_turn(thread)
+
+
+def _next_change(draft: Draft, thread: PlannedThread) -> Json:
+    version, name = draft.notes(thread).file_version, _file_of(thread)
+    new = _content(thread, version + 1)
+    if not version:
+        return {"add": {name: new}}
+    return {"update": {name: {"old": _content(thread, version), "new": new}}}
+
+
+def _file_of(thread: PlannedThread) -> str:
+    return f"notes-{thread.alias}.txt"
+
+
+def _content(thread: PlannedThread, version: int) -> str:
+    return f"version {version} of {thread.alias}\n"
+
+
+def interrupted_reply(draft: Draft, thread: PlannedThread) -> None:
+    """Interrupt a turn while the model replies."""
+    script = draft.script()
+    gate = script.add_message(hold=True)
+    turn = draft.start_turn(thread, script)
+    draft.await_gate(gate)
+    interrupt(draft, thread, turn)
+    draft.end_turn(thread)
+
+
+def interrupted_command(draft: Draft, thread: PlannedThread) -> None:
+    """Interrupt a turn while a command runs."""
+    script = draft.script()
+    script.add_held_command()
+    turn = draft.start_turn(thread, script)
+    draft.answer(thread, turn, "accept")
+    draft.await_output(turn)
+    interrupt(draft, thread, turn)
+    draft.end_turn(thread)
+
+
+def interrupted_question(draft: Draft, thread: PlannedThread) -> None:
+    """Interrupt a turn while it asks for an approval."""
+    script = draft.script()
+    script.add_command()
+    turn = draft.start_turn(thread, script)
+    draft.await_question(thread, turn)
+    interrupt(draft, thread, turn)
+    turn.asks.clear()
+    turn.commands.clear()
+    draft.end_turn(thread)
+
+
+def interrupted_twice(draft: Draft, thread: PlannedThread) -> None:
+    """Interrupt a running turn once, and twice more after its end."""
+    interrupted_reply(draft, thread)
+    for _ in range(2):
+        interrupt(draft, thread, thread.turns[-1])
+
+
+def interrupt(draft: Draft, thread: PlannedThread, turn: PlannedTurn) -> None:
+    """Send `turn/interrupt` for a turn."""
+    draft.thread_request("turn/interrupt", thread, turnId=f"${turn.alias}.turn.id")
+
+
+def steer_times(times: int) -> "Act":
+    """Return an operation that steers a turn so many times while the model replies."""
+
+    def act(draft: Draft, thread: PlannedThread) -> None:
+        script = draft.script()
+        gate = script.add_message(hold=True)
+        turn = draft.start_turn(thread, script)
+        draft.await_gate(gate)
+        for _ in range(times):
+            steer(draft, thread, turn)
+        draft.end_turn(thread)
+
+    return act
+
+
+def steered_question(draft: Draft, thread: PlannedThread) -> None:
+    """Steer a turn while it asks for an approval."""
+    script = draft.script()
+    script.add_command()
+    turn = draft.start_turn(thread, script)
+    draft.await_question(thread, turn)
+    steer(draft, thread, turn)
+    draft.end_turn(thread)
+
+
+def steered_with_old_id(draft: Draft, thread: PlannedThread) -> None:
+    """Steer a running turn with the id of an earlier one, and then with its own."""
+    if not thread.turns:
+        plain_turn(draft, thread)
+    earlier, script = thread.turns[-1], draft.script()
+    gate = script.add_message(hold=True)
+    turn = draft.start_turn(thread, script)
+    draft.await_gate(gate)
+    steer(draft, thread, earlier)
+    steer(draft, thread, turn)
+    draft.end_turn(thread)
+
+
+def steer(draft: Draft, thread: PlannedThread, turn: PlannedTurn) -> None:
+    """Send `turn/steer` with a new text and the id of a turn."""
+    draft.thread_request(
+        "turn/steer",
+        thread,
+        input=[{"type": "text", "text": f"and {draft.plan.next_number()}"}],
+        expectedTurnId=f"${turn.alias}.turn.id",
+    )
+
+
+def turns_elsewhere(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn in another folder, one without a folder, and one back in the first."""
+    for params in ({"cwd": "{cwd}/inner"}, {}, {"cwd": "{cwd}"}):
+        script = draft.script()
+        script.add_command()
+        draft.run_turn(thread, script, **params)
+    draft.files["inner/notes.txt"] = "inner\n"
+
+
+def turns_of_other_model(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn with another model, and one that names none."""
+    for params in ({"model": f"model-{draft.plan.next_number()}"}, {}):
+        plain = draft.script()
+        draft.run_turn(thread, plain, **params)
+
+
+def turn_that_only_reads(draft: Draft, thread: PlannedThread) -> None:
+    """Run a command under the sandbox policy `readOnly`, and decline what it asks."""
+    script = draft.script()
+    script.add_command("cat notes.txt")
+    draft.files["notes.txt"] = "to read\n"
+    turn = draft.start_turn(
+        thread, script, sandboxPolicy={"type": "readOnly", "access": {"type": "fullAccess"}}
+    )
+    _accept_what_is_asked(draft, thread, turn, "accept")
+    reset = draft.script()
+    draft.run_turn(thread, reset, sandboxPolicy={"type": "dangerFullAccess"})
+
+
+Act = Callable[[Draft, PlannedThread], PlannedThread | None]

@@ -1,0 +1,97 @@
+"""The model's side of one turn of a sequence, written call by call.
+
+Texts hold the turn's nonce and a number, as in `sessions/turns.py`, so that a misplaced one is
+recognized.
+"""
+
+from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json, ModelTurn
+
+# Replies for model calls that the turn does not plan, such as one after a steer or a compaction.
+SPARE_CALLS = 3
+
+
+class TurnScript:
+    """The model calls of a turn in the order in which they are made."""
+
+    def __init__(self, nonce: str) -> None:
+        self.turn = ModelTurn(nonce)
+        self._count = 0
+        self._has_message = False
+
+    def next_text(self) -> str:
+        """Return a new text of this turn."""
+        self._count += 1
+        return f"{self.turn.nonce}n{self._count:03d}"
+
+    def add_command(self, command: str = "", *, exit_status: int = 0) -> str:
+        """Add a call that runs a command, a new one without `command`; return the command.
+
+        A new command writes a file, so that the policy `untrusted` asks about it, and prints its
+        text without being equal to it.
+        """
+        if not command:
+            text = self.next_text()
+            printed = f"{text[:3]}'{text[3:]}'"
+            ending = f"; exit {exit_status}" if exit_status else ""
+            command = f"echo {printed} > made-{text}.txt; echo {printed}{ending}"
+        self._ask(COMMAND, command)
+        self.turn.steps.append({"reply": [{"run": command}]})
+        return command
+
+    def add_held_command(self) -> None:
+        """Add a call that runs a command which prints, and waits until its pipe is opened."""
+        text = self.next_text()
+        pipe, printed = f"pipe-{text}", f"{text[:3]}'{text[3:]}'"
+        self._ask(COMMAND, "")
+        self.turn.pipes.append(pipe)
+        self.turn.gates.append(pipe)
+        command = f"echo {printed}; read line < {pipe}; echo {printed}"
+        self.turn.steps.append({"reply": [{"run": command}]})
+
+    def add_patch(self, changes: Json) -> None:
+        """Add a call that changes files: the value of the scenario part `patch`."""
+        self._ask(FILE, "")
+        self.turn.steps.append({"reply": [{"patch": changes}]})
+
+    def add_plan(self) -> None:
+        """Add a call that shares a plan of two steps."""
+        steps = [
+            {"step": self.next_text(), "status": "completed"},
+            {"step": self.next_text(), "status": "inProgress"},
+        ]
+        self.turn.steps.append({"reply": [{"update_plan": {"steps": steps}}]})
+
+    def add_failure(self, failure: Json) -> None:
+        """Add a call that fails: the value of the scenario part `fail`."""
+        self.turn.faulty = True
+        self.turn.steps.append({"fail": failure})
+
+    def add_part(self, part: Json) -> None:
+        """Add a call whose reply is this part of a scenario's `reply`."""
+        self.turn.steps.append({"reply": [part]})
+
+    def add_message(self, text: str = "", *, hold: bool = False, reasoning: bool = False) -> str:
+        """Add a call that replies with a message, held after its first delta; return the gate."""
+        gate = f"gate-{self.next_text()}" if hold else ""
+        deltas: list[str | Json] = [text or f"{self.next_text()} "]
+        if hold:
+            self.turn.gates.append(gate)
+            deltas += [{"hold": gate}, f"{self.next_text()}."]
+        thinking = [{"reasoning": {"summary": [self.next_text()]}}] if reasoning else []
+        self.turn.steps.append({"reply": [*thinking, {"message": {"deltas": deltas}}]})
+        self._has_message = True
+        return gate
+
+    def finish(self) -> ModelTurn:
+        """Add the last message, unless the script has one, and spare calls; return the turn."""
+        if not self._has_message:
+            self.add_message()
+        for _ in range(SPARE_CALLS):
+            self.turn.steps.append({"reply": [{"message": self.next_text()}]})
+        return self.turn
+
+    def _ask(self, question: str, command: str) -> None:
+        if not self.turn.asks:
+            self.turn.asks_first = not self.turn.gates
+        self.turn.asks.append(question)
+        self.turn.commands.append(command)

@@ -1,0 +1,82 @@
+"""Covering sequences on servers: what they cover, what they find, and what they say of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.play.config import configure
+from harness.search.sequences.search import SequenceCampaign, search_sequences
+from tests.processes import run_warm
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+ROOT = Path(__file__).parents[2]
+MINIMAL = f"'{sys.executable}' '{ROOT}/fixtures/servers/minimal.py'"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def search(server: str = "", *, cases: int | None = None, ways: int = 2) -> SequenceCampaign:
+    target = "spec" if server else "reference"
+    config = configure(target=target, server_cmd=server, scale=1.0)
+    return search_sequences(config, ways, math.inf, cases=cases)
+
+
+def counts(campaign: SequenceCampaign) -> dict[str, dict[str, Any]]:
+    return {kind["goals"]: kind for kind in campaign.coverage.plain()}
+
+
+def test_conversations_on_a_sound_server_cover_what_they_plan() -> None:
+    campaign = search(cases=6)
+    assert [failure.text for failure in campaign.failures] == []
+    pairs = counts(campaign)["pairs on one thread"]
+    assert pairs["covered"] >= 6 * 12
+    assert pairs["covered"] + pairs["not_played"] == pairs["total"]
+    assert counts(campaign)["pairs across two threads"]["covered"] == 0
+
+
+def test_small_server_is_not_asked_for_what_it_does_not_offer() -> None:
+    campaign = search(MINIMAL)
+    assert [failure.text for failure in campaign.failures] == []
+    pairs = counts(campaign)["pairs on one thread"]
+    assert pairs["impossible"] > pairs["covered"] > 0
+    assert pairs["not_played"] == 0
+    reasons = {entry["reason"] for entry in pairs["uncovered"]}
+    assert "impossible: needs history" in reasons
+
+
+def test_command_tells_and_reports_what_is_covered(tmp_path: Path) -> None:
+    words = ["--what", "sequences", "--conversations", "2", "--json", "out.json", "-v"]
+    said = run_warm("harness", "fuzz", "--target", "reference", *words, cwd=tmp_path)
+    assert said.status == 0, said.out + said.err
+    assert "fuzz sequences: 2 ways, 2 conversations" in said.out
+    assert "pairs on one thread: " in said.out
+    assert " not played (" in said.out
+    (searched,) = json.loads((tmp_path / "out.json").read_text())["searches"]
+    first = searched["coverage"][0]
+    assert f"{first['goals']}: {first['covered']:,} of {first['total']:,}" in said.out
+    assert len(first["uncovered"]) == first["total"] - first["covered"]
+
+
+def test_pytest_plays_them_beside_scenarios(tmp_path: Path) -> None:
+    words = ["--target", "reference", "--sequences", "2", "--max-time", "4"]
+    files = ["--harness-json", "out.json", "--harness-markdown", "out.md"]
+    chosen = ["turns/plain-turn", *words, *files]
+    said = run_warm("pytest", "--assert=plain", "-q", *chosen, cwd=tmp_path)
+    assert said.status == 0, said.out + said.err
+    assert "pairs across two threads: 0 of 2,209 (2,209 not played)" in said.out
+    (search,) = [
+        search
+        for result in json.loads((tmp_path / "out.json").read_text())["fuzz"]
+        for search in result["searches"]
+    ]
+    assert search["kind"] == "sequences"
+    assert "| sequences | " in (tmp_path / "out.md").read_text()

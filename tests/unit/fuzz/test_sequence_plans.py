@@ -1,0 +1,102 @@
+"""Plans of sequences, without a server: every goal is reached, and each conversation loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, islice
+
+import pytest
+
+from harness.scenario.loader import load_text
+from harness.scenario.scenario_text import scenario_text
+from harness.search.fuzz.sessions.play import load_document
+from harness.search.sequences.alphabet import OPERATIONS, Operation
+from harness.search.sequences.goals import PLANS, all_goals
+from harness.search.sequences.planning import (
+    ONE_THREAD,
+    Goal,
+    PlannedSequence,
+    plan_tuples,
+    write_sequence,
+)
+from harness.search.sequences.values import APPROVALS, LIMITED, is_valid_approval, rows_of
+
+
+def planned(ways: int, *lacks: str) -> Iterator[PlannedSequence]:
+    """Return the conversations for all goals that need none of the capabilities `lacks`."""
+    goals = {goal for goal, needs in all_goals(ways) if not set(lacks) & set(needs)}
+    offered = [operation for operation in OPERATIONS if not set(lacks) & set(operation.needs)]
+    for plan in PLANS:
+        yield from plan.conversations(offered, {goal for goal in goals if goal.scope == plan.scope})
+
+
+@pytest.mark.parametrize("ways", [2, 3])
+def test_every_goal_is_planned(ways: int) -> None:
+    reached = {goal for sequence in planned(ways) for goal in sequence.goals}
+    assert reached == {goal for goal, _ in all_goals(ways)}
+
+
+def test_goals_of_a_small_server_are_planned_without_what_it_lacks() -> None:
+    lacks = ("history", "command-approval", "several-clients", "sandbox-policy")
+    reached = {goal for sequence in planned(2, *lacks) for goal in sequence.goals}
+    assert reached == {goal for goal, needs in all_goals(2) if not set(lacks) & set(needs)}
+    assert Goal(ONE_THREAD, ("steer", "compact")) in reached
+
+
+def test_plan_is_the_same_each_time() -> None:
+    first = [sequence.document for sequence in islice(planned(2), 12)]
+    assert first == [sequence.document for sequence in islice(planned(2), 12)]
+
+
+def test_each_conversation_is_a_scenario() -> None:
+    for sequence in planned(2):
+        load_document(sequence.document)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.scope)
+def test_conversation_loads_from_its_text(plan: object) -> None:
+    place = PLANS.index(plan)  # pyright: ignore[reportArgumentType]
+    goals = {goal for goal, _ in all_goals(2) if goal.scope == PLANS[place].scope}
+    sequence = next(PLANS[place].conversations(OPERATIONS, goals))
+    loaded = load_text(scenario_text(sequence.document, "planned"))
+    assert loaded.document.value == sequence.document
+
+
+def test_operations_of_a_goal_are_neighbours() -> None:
+    for sequence in planned(2):
+        for place, span in enumerate(sequence.spans):
+            for goal, earlier in span.goals:
+                if goal.scope == ONE_THREAD:
+                    assert earlier == tuple(range(place - len(goal.operations) + 1, place))
+                    names = [sequence.spans[index].operation for index in (*earlier, place)]
+                    assert tuple(names) == goal.operations
+
+
+def test_spans_follow_each_other() -> None:
+    for sequence in islice(planned(2), 40):
+        for span, next_span in zip(sequence.spans, sequence.spans[1:], strict=False):
+            assert span.first < span.last <= next_span.first
+
+
+def test_goals_that_nothing_reaches_end_the_plan() -> None:
+    """A rollback alone has no turn to drop, and no other operation makes one."""
+    rollback = next(operation for operation in OPERATIONS if operation.name == "rollback 2")
+    nothing = Operation("nothing", lambda draft, _: draft.request("thread/list", params={}))
+    assert list(plan_tuples([nothing, rollback], 2, {Goal(ONE_THREAD, ("rollback 2",) * 2)})) == []
+
+
+def test_short_sequence_needs_the_turns_of_its_operations() -> None:
+    by_name = {operation.name: operation for operation in OPERATIONS}
+    assert write_sequence([by_name["rollback 1"]]) is None
+    assert write_sequence([by_name["turn"], by_name["rollback 1"]]) is not None
+
+
+def test_every_two_valid_values_meet() -> None:
+    rows = rows_of(APPROVALS, LIMITED, is_valid_approval)
+    assert all(map(is_valid_approval, rows))
+    for first, second in combinations(APPROVALS, 2):
+        for one in APPROVALS[first]:
+            for two in APPROVALS[second]:
+                both = {"operation": "command", "decision": "accept", first: one, second: two}
+                if is_valid_approval(both):
+                    assert any(row[first] == one and row[second] == two for row in rows)
