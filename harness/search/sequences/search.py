@@ -40,7 +40,7 @@ CONVERSATIONS_PER_ROUND = 24
 MAX_STOPS = 3
 # Plans: conversations that stopped leave goals, which are planned again.
 MAX_PLANS = 3
-STOPPED_CAUSE = "sequence.stopped"
+STOPPED_CAUSE = "fuzz.sequence-stopped"
 SHRINK_SECONDS = 10.0
 
 
