@@ -66,6 +66,8 @@ class _Part:
     def __init__(self, toml: Toml) -> None:
         self.toml = toml
         self.value = _copy_tables(toml.value)
+        # A profile of many releases has thousands of places, and hundreds of parts to copy.
+        self._keys_below, self._values_below = _places_below(toml.keys), _places_below(toml.values)
 
     def drop(self, loc: Loc) -> None:
         """Remove a member of a table."""
@@ -73,6 +75,22 @@ class _Part:
         for step in loc[:-1]:
             holder = holder[str(step)]
         holder.pop(str(loc[-1]), None)
+
+    def copy_places(self, old: Loc, new: Loc, result: Toml) -> None:
+        """Copy the places of a member and of all below it, which may now have another index."""
+        for below, after in ((self._keys_below, result.keys), (self._values_below, result.values)):
+            for loc, place in below.get(old, ()):
+                after[(*new, *loc[len(old) :])] = place
+
+
+def _places_below(places: Mapping[Loc, Place]) -> dict[Loc, list[tuple[Loc, Place]]]:
+    """Return the places of each path and of all paths below it, in their order."""
+    below: dict[Loc, list[tuple[Loc, Place]]] = {}
+    for entry in places.items():
+        loc = entry[0]
+        for length in range(1, len(loc) + 1):
+            below.setdefault(loc[:length], []).append(entry)
+    return below
 
 
 def _copy_tables(value: Any) -> Any:
@@ -150,10 +168,10 @@ def _join_tables(loc: Loc, base: _Part, own: dict[str, Any], result: Toml) -> di
     for key, value in cast("dict[str, Any]", inherited).items():
         path, own_value = (*loc, key), own.get(key)
         if _is_joined_list(path) and isinstance(value, list):
-            table[key] = _join_rows(path, cast("list[Any]", value), own_value, base.toml, result)
+            table[key] = _join_rows(path, cast("list[Any]", value), own_value, base, result)
         elif key not in own:
             table[key] = value
-            _copy_places(path, path, base.toml, result)
+            base.copy_places(path, path, result)
         elif isinstance(value, dict) and isinstance(own_value, dict):
             table[key] = _join_tables(path, base, cast("dict[str, Any]", own_value), result)
     for key, value in own.items():
@@ -165,17 +183,18 @@ def _is_joined_list(loc: Loc) -> bool:
     return loc in JOINED_LISTS or (*loc[:-1], "*") in JOINED_LISTS
 
 
-def _join_rows(loc: Loc, inherited: list[Any], own: Any, base: Toml, result: Toml) -> Any:
+def _join_rows(loc: Loc, inherited: list[Any], own: Any, base: _Part, result: Toml) -> Any:
     if own is not None and not isinstance(own, list):
         return own
     rows = list(cast("list[Any]", own or []))
     own_keys = [_row_key(loc, row) for row in rows]
     if not rows:
-        result.keys[loc], result.values[loc] = base.place(loc, key=True), base.place(loc)
+        result.keys[loc] = base.toml.place(loc, key=True)
+        result.values[loc] = base.toml.place(loc)
     for number, row in enumerate(inherited):
         if row is None or _row_key(loc, row) in own_keys:
             continue
-        _copy_places((*loc, number), (*loc, len(rows)), base, result)
+        base.copy_places((*loc, number), (*loc, len(rows)), result)
         rows.append(row)
     return rows
 
@@ -185,11 +204,3 @@ def _row_key(loc: Loc, row: Any) -> Any:
     if keys is None or not isinstance(row, dict):
         return row
     return [cast("dict[str, Any]", row).get(key, default) for key, default in keys.items()]
-
-
-def _copy_places(old: Loc, new: Loc, base: Toml, result: Toml) -> None:
-    """Copy the places of a part, which may now have another index."""
-    for before, after in ((base.keys, result.keys), (base.values, result.values)):
-        for loc, place in before.items():
-            if loc[: len(old)] == old:
-                after[(*new, *loc[len(old) :])] = place
