@@ -7,7 +7,7 @@ A name is `KIND/NAME`, such as `legal/turn.completes:nothing-said`.
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from harness.client.target.profile import load_profile
@@ -26,6 +26,7 @@ from tests.rules.open_point import otherwise
 
 STORED = Path(__file__).parents[2] / "fixtures" / "traces"
 REAL, RECORDED = "real-0.107.0", "recorded"
+_load_profile = cache(load_profile)
 
 
 def conversations() -> Iterator[tuple[str, Trace]]:
@@ -59,7 +60,7 @@ def _with_fault(fault: Fault) -> Trace:
 
 
 def _stored(path: Path) -> Trace:
-    renames = load_profile("codex-0.107").names
+    renames = _load_profile("codex-0.107").names
     return load_any(path, load_book().paths_of, candidates=(renames,), classify_of=classify_of)
 
 
