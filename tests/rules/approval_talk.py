@@ -16,9 +16,11 @@ def command_item(item: str = "call_1", status: str = "inProgress", **more: Any) 
     return {"type": "commandExecution", "id": item, "status": status, **shows}
 
 
-def file_item(item: str = "patch_1", status: str = "inProgress") -> dict[str, Any]:
-    """Return a fileChange item."""
-    change = {"path": f"{CWD}/made.txt", "kind": {"type": "add"}, "diff": "new\n"}
+def file_item(
+    item: str = "patch_1", status: str = "inProgress", name: str = "made.txt"
+) -> dict[str, Any]:
+    """Return a fileChange item that adds a file."""
+    change = {"path": f"{CWD}/{name}", "kind": {"type": "add"}, "diff": "new\n"}
     return {"type": "fileChange", "id": item, "status": status, "changes": [change]}
 
 

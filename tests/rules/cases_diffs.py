@@ -30,6 +30,14 @@ def told(talk: Approvals, diff: str = "+++ b/made.txt\n") -> Approvals:
     return talk.tells("turn/diff/updated", threadId=THREAD, turnId=TURN, diff=diff)
 
 
+def second(diff: str, name: str = "new.txt") -> Approvals:
+    """Two turns with a file change each; the second one has this diff."""
+    talk = told(changed(running())).end_turn().start_turn("turn_2")
+    talk.item(file_item("patch_2", "completed", name), "turn_2")
+    talk.tells("turn/diff/updated", threadId=THREAD, turnId="turn_2", diff=diff)
+    return talk.end_turn("turn_2")
+
+
 CASES = [
     Case(
         rule="turn.diff-after-change",
@@ -56,5 +64,14 @@ CASES = [
         found=(Found("turn turn_1", (10, 11)),),
         # Changed twice, and so perhaps not at all; told before the last change.
         not_exercised=told(changed(changed(running()), "patch_2"), "").end_turn(),
+    ),
+    Case(
+        rule="turn.diff-own",
+        good=second("+++ b/new.txt\n"),
+        witnesses=("turn turn_2",),
+        bad=second("+++ b/new.txt\n--- a/made.txt\n"),
+        found=(Found("turn turn_2", (10, 22)),),
+        # The second turn changes the same file again.
+        not_exercised=second("+++ b/made.txt\n", "made.txt"),
     ),
 ]

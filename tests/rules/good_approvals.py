@@ -30,6 +30,18 @@ def cancelled_command() -> Trace:
     return talk.end_turn(status="interrupted").trace()
 
 
+def changed_in_two_turns() -> Trace:
+    """Two turns with a file change each, and the diff of each turn."""
+    talk = Approvals("changed-in-two-turns").running("never")
+    for turn, name in ((TURN, "one.txt"), ("turn_2", "two.txt")):
+        if turn != TURN:
+            talk.start_turn(turn, text="and this")
+        diff = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+new\n"
+        talk.item(file_item(f"patch-{turn}", "completed", name), turn)
+        talk.tells("turn/diff/updated", threadId=THREAD, turnId=turn, diff=diff).end_turn(turn)
+    return talk.trace()
+
+
 def file_changes() -> Trace:
     """A file change that is approved in one turn, and one that is declined in the next."""
     talk = Approvals("file-changes").running().patched().end_turn()
@@ -108,6 +120,7 @@ APPROVALS: dict[str, Callable[[], Trace]] = {
     "approved-command": approved_command,
     "declined-command": declined_command,
     "cancelled-command": cancelled_command,
+    "changed-in-two-turns": changed_in_two_turns,
     "file-changes": file_changes,
     "session-approval": session_approval,
     "accepted-twice": accepted_twice,

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, rule
-from harness.judge.rules.shared.view_queries import began_here, item_in
+from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on, rule
+from harness.judge.rules.shared.view_queries import began_here, connection_suffix, item_in
 from harness.judge.rules.shared.violations import absent, member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.item_types import types_with
@@ -27,6 +27,8 @@ _UNIFIED = re.compile(
     r"(?:dis)?similarity |rename |copy )",
     re.MULTILINE,
 )
+# The header lines that name a file.
+_HEADER = re.compile(r"^(?:--- |\+\+\+ |diff ).*$", re.MULTILINE)
 # Names that a diff does not quote or escape.
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -255,3 +257,65 @@ def _changed_once(changes: list[Frame]) -> list[str]:
         if _PLAIN.fullmatch(name) and not touched and part.get("diff") != "":
             paths.append(path)
     return paths
+
+
+@rule(
+    "turn.diff-own",
+    title="The diff of a turn has no changes of an earlier turn",
+    level=Level.MUST,
+    needs=("file-change",),
+)
+class DiffOwn(_Changes):
+    """Judges that the last diff of a turn names no file that only an earlier turn changed.
+
+    The file was changed by a completed fileChange of an earlier turn of the thread, and no
+    fileChange of this turn names it. Found by its name in a header line of the unified diff. SHOULD
+    if a command or a tool ran in the trace, since it may touch the file, and if there are several
+    threads or clients. Left open: names that a diff may quote.
+    """
+
+    def begin(self) -> None:
+        super().begin()
+        self._changed_before: dict[str, dict[str, Frame]] = {}
+        self._named: dict[str, set[str]] = {}
+        self._diffs: dict[str, Frame] = {}
+        self._has_worked = False
+
+    @on(DIFF)
+    def on_diff(self, frame: Frame) -> Outcomes:
+        self._diffs[self.conversation.key_of(frame)] = frame
+        return None
+
+    @on("item/started", "item/completed")
+    def on_item(self, frame: Frame) -> Outcomes:
+        item = item_in(frame)
+        if item.get("type") == "fileChange":
+            names = self._named.setdefault(self.conversation.key_of(frame), set())
+            names |= {PurePosixPath(path).name for path in _paths([frame])}
+        self._has_worked = self._has_worked or text(item.get("type")) in _WORKING
+        return None
+
+    @on("turn/completed")
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not began_here(self.conversation, turn):
+            return
+        last, named = self._diffs.pop(turn.key, None), self._named.pop(turn.key, set[str]())
+        before = self._changed_before.setdefault(turn.thread_id, {})
+        others = {name: change for name, change in before.items() if name not in named}
+        if last is not None and others:
+            yield self._judge(turn.subject, last, others)
+        for change in self.completed_changes.pop(turn.key, []):
+            names = [PurePosixPath(path).name for path in _paths([change])]
+            before.update({name: change for name in names if _PLAIN.fullmatch(name)})
+
+    def _judge(self, subject: str, diff: Frame, others: dict[str, Frame]) -> Outcome:
+        headers = "\n".join(_HEADER.findall(text(obj(diff.params).get("diff"))))
+        for name, change in others.items():
+            if re.search(rf"(?:/|\s){re.escape(name)}(?:\s|$)", headers):
+                expected = f"no {name}, which only an earlier turn changed"
+                field, alone = member(diff, "diff"), len(self._changed_before) == 1
+                certain = alone and not self._has_worked and not connection_suffix(self.trace, diff)
+                level = None if certain else Level.SHOULD
+                return wrong(subject, (change, diff), field, expected, level=level)
+        return Witness(subject, (*list(others.values())[-1:], diff))
