@@ -219,7 +219,6 @@ class ScriptedModel:
 
     def _assign(self, body: dict[str, Any]) -> tuple[Call, ModelStep]:
         texts = self._encoder.user_texts(body)
-        track = self._tracks.track_of(texts)
         holds = _text_finder(body)
 
         def fits(when: When) -> bool:
@@ -227,9 +226,8 @@ class ScriptedModel:
                 map(holds, when.input_lacks)
             )
 
+        track = self._tracks.track_of(texts, fits)
         index = track.next_step(len(texts), fits) if track else -1
-        if index < 0 and (awaiting := self._tracks.track_awaiting(fits)) is not None:
-            track, index = awaiting, awaiting.next_step(len(texts), fits)
         step = track.step(index) if track else None
         call = Call(
             number=len(self.calls) + 1,

@@ -70,12 +70,22 @@ class Track:
             self._advance()
         return index
 
-    def awaits(self, is_for_call: Fits) -> bool:
-        """Return whether a step that is left names texts of this call in its `when`."""
-        conditions = (step.when for step in self.script[self._cursor :])
-        return any(
-            when is not None and when.input_contains and is_for_call(when) for when in conditions
-        )
+    def named_by_next_step(self, user_texts: Sequence[str], is_for_call: Fits) -> int | None:
+        """Return the index of the last user text that the next step for a call names in its `when`.
+
+        None if that step has no condition; -1 if no step is left, or it names no user text.
+        """
+        steps = self.script[self._cursor :]
+        step = next((step for step in steps if step.when is None or is_for_call(step.when)), None)
+        if step is None:
+            return -1
+        if step.when is None:
+            return None
+        words = [word for word in step.when.input_contains if isinstance(word, str)]
+        named = [
+            index for index, text in enumerate(user_texts) if any(word in text for word in words)
+        ]
+        return max(named, default=-1)
 
     def skip(self) -> None:
         """Skip the rest of the script."""
@@ -130,18 +140,25 @@ class Tracks:
             default=-1,
         )
 
-    def track_awaiting(self, is_for_call: Fits) -> Track | None:
-        """Return the only track whose next steps name this call in their `when`, else None.
+    def track_of(
+        self, user_texts: Sequence[str], is_for_call: Fits = lambda _when: False
+    ) -> Track | None:
+        """Return the track that a call belongs to, None if it belongs to none.
 
-        A compacted history may have lost the marker of its thread.
+        A compaction or a rollback can take a thread's marker away: then the next step of another
+        thread names a later text in its `when` than the one that the marker speaks for.
         """
-        tracks = [track for track in self.all if track.awaits(is_for_call)]
-        return tracks[0] if len(tracks) == 1 else None
-
-    def track_of(self, user_texts: Sequence[str]) -> Track | None:
-        """Return the track that a call belongs to, None if it belongs to none."""
         if len(self.all) == 1:
             return self.all[0]
+        track = self._track_of_texts(user_texts)
+        named = -1 if track is None else track.named_by_next_step(user_texts, is_for_call)
+        for other in self.all if named is not None else ():
+            later = other.named_by_next_step(user_texts, is_for_call)
+            if named is not None and later is not None and later > named:
+                track, named = other, later
+        return track
+
+    def _track_of_texts(self, user_texts: Sequence[str]) -> Track | None:
         if self._markers:
             # A fork's history also has the marker of its original thread: the last marker counts.
             last_markers = [(self._last_text_of(track, user_texts), track) for track in self.all]

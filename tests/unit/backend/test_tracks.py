@@ -129,17 +129,26 @@ def fits(*texts: str) -> Callable[[When], bool]:
 
 def test_call_without_a_marker_belongs_to_the_thread_whose_condition_names_it() -> None:
     tracks = Tracks({"t": [named("q01")], "u": [named("q02")]}, {"t": "T", "u": "U"})
-    track = tracks.track_awaiting(fits("q02"))
+    track = tracks.track_of(["do q02"], fits("q02"))
     assert track is not None
     assert track.alias == "u"
 
 
-def test_call_that_two_threads_await_belongs_to_none() -> None:
-    tracks = Tracks({"t": [named("q01")], "u": [named("q01"), REPLY]}, {"t": "T", "u": "U"})
-    assert tracks.track_awaiting(fits("q01")) is None
-    assert tracks.track_awaiting(fits("q03")) is None
+def test_condition_that_names_a_later_text_counts_more_than_a_marker() -> None:
+    """A fork has the marker of its origin, and a rollback took its own away."""
+    tracks = Tracks({"t": [named("q01")], "u": [named("q02")]}, {"t": "T", "u": "U"})
+    track = tracks.track_of(["T do q01", "do q02"], fits("q01", "q02"))
+    assert track is not None
+    assert track.alias == "u"
 
 
-def test_step_without_a_condition_awaits_no_call() -> None:
-    tracks = Tracks({"t": [REPLY], "u": [FOR_SOME]}, {"t": "T", "u": "U"})
-    assert tracks.track_awaiting(lambda _: True) is None
+def test_marker_counts_where_the_next_step_has_no_condition() -> None:
+    tracks = Tracks({"t": [REPLY], "u": [named("q02")]}, {"t": "T", "u": "U"})
+    track = tracks.track_of(["T do q01", "do q02"], fits("q01", "q02"))
+    assert track is not None
+    assert track.alias == "t"
+
+
+def test_call_that_no_marker_and_no_condition_names_belongs_to_none() -> None:
+    tracks = Tracks({"t": [named("q01")], "u": [REPLY]}, {"t": "T", "u": "U"})
+    assert tracks.track_of(["do q03"], fits("q03")) is None
