@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -117,7 +118,7 @@ def judged_rows(trace: Trace) -> list[Row]:
 
 def broken_rows(trace: Trace, rows: Sequence[Row]) -> list[Row]:
     """Return the server's violations, without the known deviations of the trace's profile."""
-    known_rules = _known_rules(trace)
+    known_rules = _known_rules(trace.header.profile)
     return [
         row
         for row in rows
@@ -130,7 +131,7 @@ def broken_rows(trace: Trace, rows: Sequence[Row]) -> list[Row]:
 def covered_rules(trace: Trace, rows: Sequence[Row]) -> list[str]:
     """Return at most `MAX_RULES_COVERED` rules: broken ones, then the most characteristic."""
     broken = {row.rule for row in broken_rows(trace, rows)}
-    known_rules = _known_rules(trace)
+    known_rules = _known_rules(trace.header.profile)
     moments = _Moments(trace)
     passed = {
         row.rule for row in rows if row.verdict is Verdict.PASS and moments.is_repeatable(row)
@@ -144,12 +145,12 @@ def covered_rules(trace: Trace, rows: Sequence[Row]) -> list[str]:
     return [*sorted(broken), *telling][:MAX_RULES_COVERED]
 
 
-def _known_rules(trace: Trace) -> set[str]:
-    """Return the rules for which the trace's profile lists a known deviation."""
-    name = trace.header.profile
+@cache
+def _known_rules(profile: str) -> frozenset[str]:
+    """Return the rules for which a built-in profile lists a known deviation."""
     # A trace names the profile and not its file, so only those that ship are found.
-    deviations = load_profile(name).deviations if built_in_release(name) else ()
-    return {deviation.rule for deviation in deviations}
+    deviations = load_profile(profile).deviations if built_in_release(profile) else ()
+    return frozenset(deviation.rule for deviation in deviations)
 
 
 def broken_note(trace: Trace, rows: Sequence[Row]) -> str:
