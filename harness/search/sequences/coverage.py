@@ -57,7 +57,9 @@ class Coverage:
                 ]
                 if stopped and run.unmet is not None:
                     if span.first < run.unmet.line:
-                        self.goals[goal] = f"{STOPPED}: {run.unmet.message}"
+                        lacks = run.unmet.capability
+                        reason = f"{IMPOSSIBLE}: needs {lacks}" if lacks else ""
+                        self.goals[goal] = reason or f"{STOPPED}: {run.unmet.message}"
                 else:
                     self.goals[goal] = f"{REFUSED}: {reasons[0]}" if reasons else ""
 
