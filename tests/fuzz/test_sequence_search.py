@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from harness.play.config import configure
+from harness.search.sequences import alphabet, goals
+from harness.search.sequences import search as searching
 from harness.search.sequences.search import SequenceCampaign, search_sequences
 from tests.processes import run_warm
 
@@ -80,3 +82,20 @@ def test_pytest_plays_them_beside_scenarios(tmp_path: Path) -> None:
     ]
     assert search["kind"] == "sequences"
     assert "| sequences | " in (tmp_path / "out.md").read_text()
+
+
+def test_request_that_is_deaf_the_second_time_is_found_with_a_short_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("turn", "interrupt after end")
+    some = tuple(operation for operation in alphabet.OPERATIONS if operation.name in names)
+    for module in (goals, searching):
+        monkeypatch.setattr(module, "OPERATIONS", some)
+    # Each try waits for the answer in vain: the short sequence is enough here.
+    monkeypatch.setattr(searching, "SHRINK_SECONDS", 0.1)
+    broken = ROOT / "fixtures/servers/broken/deaf_to_late_interrupts.py"
+    campaign = search(f"'{sys.executable}' '{broken}'", cases=1)
+    causes = {failure.cause: failure for failure in campaign.failures}
+    failure = causes["request.answered"]
+    assert "turn/interrupt" in failure.text
+    assert len(failure.document["client"]) <= 20

@@ -41,7 +41,7 @@ MAX_STOPS = 3
 # Plans: conversations that stopped leave goals, which are planned again.
 MAX_PLANS = 3
 STOPPED_CAUSE = "fuzz.sequence-stopped"
-SHRINK_SECONDS = 10.0
+SHRINK_SECONDS = 20.0
 
 
 @dataclass(slots=True)

@@ -217,7 +217,10 @@ def second_client(draft: Draft, thread: PlannedThread) -> None:
     draft.plan.add_bare_step("connect", SECOND_CONNECTION)
     draft.request("thread/resume", params={"threadId": thread.reference}, on=SECOND_CONNECTION)
     thread.lost_settings = True
+    # Its end is awaited where it began: who else hears of it is another question.
+    thread.followers.insert(0, SECOND_CONNECTION)
     draft.run_turn(thread, draft.script(), on=SECOND_CONNECTION)
+    thread.remove_follower(SECOND_CONNECTION)
     draft.request("thread/unsubscribe", params={"threadId": thread.reference}, on=SECOND_CONNECTION)
     draft.plan.add_bare_step("disconnect", SECOND_CONNECTION)
 
