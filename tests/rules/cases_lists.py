@@ -6,7 +6,7 @@ from harness.judge.verdict import Level
 from harness.trace.marks import StepBegins
 from tests.rules.case import Case, Found, silent
 from tests.rules.good_lists import archives
-from tests.rules.list_talk import HOME, answered, begin, listed, page, pages, start
+from tests.rules.list_talk import HOME, answered, begin, listed, names, page, pages, start
 from tests.rules.traces import CREATED, Talk, settings, stored_plain_turn, thread_object
 
 # A thread with a whole turn takes 15 messages: so many are before the first thread/list.
@@ -164,6 +164,18 @@ CASES = [
         found=(Found("thread thr_3", (THREE, THREE + 1)),),
         # What was said in it may be its title.
         not_exercised=page(page(begin(Talk(), 1), listed(1), searchTerm="Hel"), searchTerm="hello"),
+    ),
+    Case(
+        rule="list.old-name-gone",
+        good=page(names(names(begin(Talk(), 1), "Garden"), "Kitchen"), searchTerm="Gard"),
+        witnesses=("thread thr_1",),
+        bad=page(names(names(begin(Talk(), 1), "Garden"), "Kitchen"), listed(1), searchTerm="Gard"),
+        found=(Found("thread thr_1", (ONE, ONE + 3, ONE + 6, ONE + 7), Level.SHOULD),),
+        # It is a part of the last name too, and its only one.
+        not_exercised=page(
+            names(page(names(begin(Talk(), 1), "Garden"), searchTerm="Gard"), "Gardens"),
+            searchTerm="Gard",
+        ),
     ),
     Case(
         rule="list.source-kinds",

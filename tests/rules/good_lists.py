@@ -6,7 +6,7 @@ A part of good_traces, which writes them.
 from collections.abc import Callable
 
 from harness.trace.trace import Trace
-from tests.rules.list_talk import HOME, begin, listed, page, pages, start
+from tests.rules.list_talk import HOME, begin, listed, names, page, pages, start
 from tests.rules.traces import CREATED, Talk
 
 HOUR = 3600
@@ -63,4 +63,15 @@ def unloaded_threads() -> Trace:
     return talk.read(include=False).trace()
 
 
-LISTS: dict[str, Callable[[], Trace]] = {"listed": listed_threads, "unloaded": unloaded_threads}
+def renamed_threads() -> Trace:
+    """A thread gets a name and another one, and is searched by both."""
+    talk = names(names(begin(Talk("renamed"), 1, 2), "Garden"), "Kitchen")
+    page(talk, listed(2), listed(1))
+    return page(talk, searchTerm="Garden").trace()
+
+
+LISTS: dict[str, Callable[[], Trace]] = {
+    "listed": listed_threads,
+    "unloaded": unloaded_threads,
+    "renamed": renamed_threads,
+}

@@ -53,3 +53,10 @@ def pages(talk: Talk, *threads: dict[str, Any], size: int = 2, **params: Any) ->
         then = f"after-{at + size}" if more else None
         page(talk, *threads[at : at + size], then=then, limit=size, **cursor, **params)
     return talk
+
+
+def names(talk: Talk, name: str, number: int = 1) -> Talk:
+    """Add thread/name/set, its answer and thread/name/updated."""
+    thread = f"thr_{number}"
+    talk.asks("thread/name/set", threadId=thread, name=name).answers({})
+    return talk.tells("thread/name/updated", threadId=thread, threadName=name)

@@ -9,7 +9,7 @@ from harness.faults.list_selectors import is_resting, page_threads, unlisted_thr
 from harness.faults.operators import Operator, edit, edit_by
 from harness.faults.selectors import Fits, Selector, answer_to
 from harness.faults.site import FaultSite
-from harness.protocol.values import arr, dig, text
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 
 DATA = ("result", "data")
@@ -69,6 +69,23 @@ def without_the_term(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
         and not any(
             term in message.raw and thread["id"].encode() in message.raw for message in site.frames
         )
+    ]
+
+
+def named_so_before(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
+    """Return the threads whose name had the search term, before it was replaced by another."""
+    term = text(site.params_of(frame).get("searchTerm"))
+    names: dict[str, list[str]] = {}
+    for message in site.frames:
+        params = obj(message.params)
+        if message.method == "thread/name/set":
+            names.setdefault(text(params.get("threadId")), []).append(text(params.get("name")))
+    return [
+        # Shown without a name, since it was last shown with the former one.
+        {key: value for key, value in thread.items() if key != "name"}
+        for thread in unlisted_threads(site, frame)
+        if (given := names.get(thread["id"], [""]))
+        if term and term not in given[-1] and any(term in name for name in given)
     ]
 
 
@@ -282,6 +299,15 @@ FAULTS: tuple[Fault, ...] = (
         reason="searchTerm tells upper and lower case apart.",
         change=first(
             asked_by("searchTerm", can_have(in_another_case)), add_thread(in_another_case)
+        ),
+    ),
+    Fault(
+        "list-by-a-replaced-name",
+        rule="list.old-name-gone",
+        on="renamed",
+        reason="A name that was replaced is no title of the thread any more.",
+        change=first(
+            asked_by("searchTerm", can_have(named_so_before)), add_thread(named_so_before)
         ),
     ),
     Fault(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, cast
 
+from harness.judge.rules.shared.thread_histories import rolled_back_turns
 from harness.judge.rules.shared.view_queries import is_failure
 from harness.protocol.values import dig, obj, text
 from harness.trace.correlation import Correlation
@@ -30,6 +31,7 @@ _KEEPING: Final = LOOKING | {
     "thread/fork",
     "thread/name/set",
     "thread/unsubscribe",
+    "thread/compact/start",
     "turn/start",
     "turn/steer",
     "turn/interrupt",
@@ -100,15 +102,21 @@ class KnownThread:
     def is_stored(self, moment: Frame) -> bool:
         """Return whether the thread was certainly stored: one of its turns had completed.
 
-        A thread without a turn may be stored later, an ephemeral one never is. Nothing is certain
-        after a rollback, a compaction, a review, or a request that is not in the specification.
+        A thread without a turn may be stored later, an ephemeral one never is. Turns that were
+        dropped do not count. Nothing is certain after a review, or a request that is not in the
+        specification.
         """
-        if self.ephemeral or not self.completions or not came_before(self.completions[0], moment):
+        if self.ephemeral or (self.source is not None and self.source.ephemeral):
             return False
-        if self.source is not None and self.source.ephemeral:
-            return False
-        other_exchanges = [ask for ask in self.exchanges if ask.request.method not in _KEEPING]
-        return all(came_before(moment, ask.request) for ask in other_exchanges)
+        completed = sum(came_before(completion, moment) for completion in self.completions)
+        for ask in self.exchanges:
+            if ask.request.method in _KEEPING or came_before(moment, ask.request):
+                continue
+            dropped = rolled_back_turns(ask.request)
+            if ask.request.method != "thread/rollback" or dropped is None:
+                return False
+            completed -= dropped
+        return completed > 0
 
     def is_archived(self, moment: Frame) -> bool | None:
         """Return whether the thread was archived at a moment, None if that is uncertain.

@@ -18,6 +18,8 @@ from harness.trace.frame import Frame
 NEEDS = ("thread-list",)
 # The kinds in the specification. Another word may stand for several kinds, including these.
 NAMED_KINDS: Final = frozenset({"cli", "vscode"})
+SET_NAME: Final = "thread/name/set"
+NAME_UPDATED: Final = "thread/name/updated"
 # Lists by kinds that are kept to compare the next one with them.
 MAX_LISTS: Final = 20
 
@@ -188,6 +190,60 @@ class TitleHoldsTerm(_Filter):
         if thread.source is None:
             return thread.is_fork
         return self._may_contain(thread.source, term, None)
+
+
+@rule(
+    "list.old-name-gone",
+    title="A search does not find a thread by a name that was replaced",
+    level=Level.SHOULD,
+    needs=(*NEEDS, "thread-name"),
+)
+class OldNameGone(_Filter):
+    """Judges that `searchTerm` lists no thread that has the term only in a former name.
+
+    The specification does not define the title: the term must be in no other text of the thread,
+    and the last name was certainly set before the request. Left open: forks, which may have names
+    of their threads.
+    """
+
+    @on_answer("thread/list")
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
+        page = self.page(frame)
+        term = text(page.params.get("searchTerm")) if page is not None else ""
+        if page is None or not term:
+            return
+        for thread, field in self.listed_threads(page):
+            if names := _replaced_by(thread, term, page, field):
+                also, frames = (member(page.request, "searchTerm"),), (*names, page.request, frame)
+                expected = "no thread that had the term in a former name only"
+                yield wrong(thread.subject, frames, field.part("id"), expected, also=also)
+        for thread in self.threads_kept_out(page):
+            if names := _replaced_by(thread, term, page, None):
+                yield Witness(thread.subject, (*names, page.request, frame))
+
+
+def _replaced_by(
+    thread: KnownThread, term: str, page: Page, field: Member | None
+) -> tuple[Frame, ...]:
+    """Return the request that set a name with the term, and the one that replaced it.
+
+    () if another text of the thread may contain the term, or if the name is uncertain.
+    """
+    settings = [ask for ask in thread.exchanges if ask.request.method == SET_NAME]
+    names = thread.names_set(page.answer)
+    if thread.is_fork or not names or not settings[-1].ended_before(page.request):
+        return ()
+    others = [ask.request.params for ask in thread.exchanges if ask not in settings]
+    others += [told.params for told in thread.notifications if told.method != NAME_UPDATED]
+    shown = [field.value] if field is not None else [words for _, words in thread.previews]
+    if any(term in words for words in (*names, *texts_in([*others, *shown]))):
+        return ()
+    former = [
+        ask.request
+        for ask in settings[:-1]
+        if ask.is_accepted and any(term in words for words in texts_in(ask.request.params))
+    ]
+    return (former[-1], settings[-1].request) if former else ()
 
 
 @rule(

@@ -62,7 +62,7 @@ class Complete(ListMonitor):
     was sent meanwhile, and each filter matches what the server showed of it. This covers that an
     empty or null filter keeps all, and that an archived or restored thread is listed where it
     belongs. Left open: threads of other clients, ephemeral ones, those without a completed turn
-    (they may be stored later) or with work outside turns, those that were used while archived;
+    (they may be stored later, or were dropped), with a review, or used while archived;
     searchTerm for a thread that has it only in its name or only in its preview, since the
     specification does not say which one is the title; sourceKinds, since no message shows the kind
     of a thread; all threads after a server was killed.
