@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: releases demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race bench status docs clean sandbox bare
+.PHONY: releases demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race sequences bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -98,6 +98,11 @@ all: $(STAMP) $(TYPESCRIPT) sandbox ## `make test` and these six targets, in one
 
 hunts: $(STAMP) sandbox ## harness fuzz on ten broken servers, with five seeds each: an hour; SEEDS=1, OTHERS=1
 	@SEEDS="$(SEEDS)" OTHERS="$(OTHERS)" $(BIN)/python -m pytest -q tests/fuzz/hunts.py
+
+sequences: $(STAMP) sandbox ## every pair of operations, in every order, on the reference server
+	@mkdir -p .harness
+	@$(BIN)/harness fuzz --target reference --what sequences -v --json .harness/sequences.json \
+	  --server-cmd "$(BIN)/agent app-server"
 
 race: $(STAMP) sandbox ## every action at every position of a turn, on the reference server
 	@mkdir -p .harness/reports
