@@ -1,6 +1,8 @@
 """Options of the commands `harness fuzz` and `harness replay`."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +71,7 @@ def fuzz(
     interruption.install()
     with exit_on_error(), open_store(store or failures_folder(), kinds) as failures:
         try:
-            result = fuzz(config, bounds, failures, interruption)
+            result = fuzz(config, bounds, failures, interruption, _line_of_progress())
         except TargetError as failed:
             say(f"harness: {failed}; ask harness doctor what to do", err=True)
             raise typer.Exit(1) from None
@@ -82,6 +84,17 @@ def fuzz(
     if result.interrupted_by:
         raise typer.Exit(interruption.status)
     raise typer.Exit(1 if result.red else 0)
+
+
+def _line_of_progress() -> Callable[[str], None] | None:
+    """Return a function that rewrites the last line of a terminal, None without a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def rewrite(text: str) -> None:
+        typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+    return rewrite
 
 
 def replay(

@@ -16,7 +16,7 @@ from harness.search.fuzz.sessions import search as sessions
 from harness.search.fuzz.sessions.play import load_document
 from harness.search.fuzz.sessions.search import FoundFailure, SessionCampaign
 from harness.search.fuzz.store import Failure, Store, failure_of
-from harness.search.sequences.search import search_sequences
+from harness.search.sequences.search import OnProgress, search_sequences
 
 # Seconds of a search if only the number of cases is bounded.
 ENDLESS_SECONDS = 10.0**8
@@ -75,10 +75,16 @@ class FuzzResult:
         return f"INTERRUPTED ({verdict} so far)" if self.interrupted_by else verdict
 
 
-def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruption) -> FuzzResult:
+def fuzz(
+    config: Config,
+    bounds: Bounds,
+    store: Store,
+    interruption: Interruption,
+    on_progress: OnProgress | None = None,
+) -> FuzzResult:
     """Search until the bounds or a signal. Raises `SetupFailed` if the server was never usable.
 
-    Failures are stored as soon as they are found.
+    Failures are stored as soon as they are found. `on_progress` is told how far sequences are.
     """
     result = FuzzResult(bounds)
     began = time.monotonic()
@@ -94,7 +100,16 @@ def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruptio
         may_end_early = cases is None and (bounds.may_end_early or "sessions" in kinds_left)
         try:
             _search(
-                config, kind, seconds, cases, store, result, interruption, causes, may_end_early
+                config,
+                kind,
+                seconds,
+                cases,
+                store,
+                result,
+                interruption,
+                causes,
+                may_end_early,
+                on_progress,
             )
         except SetupFailed as failed:
             if not result.case_count and not result.failures:
@@ -120,6 +135,7 @@ def _search(
     interruption: Interruption,
     causes: Causes,
     may_end_early: bool,
+    on_progress: OnProgress | None,
 ) -> None:
     bounds = result.bounds
 
@@ -129,7 +145,14 @@ def _search(
     campaign: SessionCampaign
     if kind == "sequences":
         campaign = search_sequences(
-            config, bounds.ways, seconds, interruption, keep, cases=cases, known_causes=causes
+            config,
+            bounds.ways,
+            seconds,
+            interruption,
+            keep,
+            cases=cases,
+            known_causes=causes,
+            on_progress=on_progress,
         )
     elif kind == "sessions":
         campaign = sessions.search(

@@ -40,6 +40,8 @@ CONVERSATIONS_PER_ROUND = 24
 MAX_STOPS = 3
 # Plans: conversations that stopped leave goals, which are planned again.
 MAX_PLANS = 3
+# Takes a line of text on how far the plan is played.
+OnProgress = Callable[[str], None]
 STOPPED_CAUSE = "fuzz.sequence-stopped"
 SHRINK_SECONDS = 20.0
 
@@ -69,6 +71,7 @@ def search_sequences(
     *,
     cases: int | None = None,
     known_causes: Causes | None = None,
+    on_progress: OnProgress | None = None,
     worker: str = "fuzz-sequences",
 ) -> SequenceCampaign:
     """Play sequences that cover every tuple of `ways` operations; shrink each new cause.
@@ -83,6 +86,7 @@ def search_sequences(
         further_benches(portal, config, bench, worker) as lanes,
     ):
         searcher = SequenceSearcher(config, portal, bench, watch, 0, on_found, known_causes)
+        searcher.on_progress = on_progress
         try:
             searcher.run_sequences(lanes, ways, seconds, cases)
         except SetupFailed as failed:
@@ -96,6 +100,7 @@ class SequenceSearcher(Searcher):
     """A search with sequences on an open bench."""
 
     campaign: SequenceCampaign
+    on_progress: OnProgress | None = None
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # pyright: ignore[reportArgumentType]
@@ -128,6 +133,8 @@ class SequenceSearcher(Searcher):
                         if not self._play_plan(plan):
                             break
                 self._follow_leads()
+                if self.on_progress is not None:
+                    self.on_progress("")
         except Interrupted as signal:
             self.campaign.interrupted_by = str(signal)
         self.campaign.seconds = time.monotonic() - began
@@ -179,6 +186,12 @@ class SequenceSearcher(Searcher):
         for sequence, played in zip(some, plays, strict=True):
             if played is not None:
                 self._take_in(sequence, played)
+        if self.on_progress is not None:
+            self.on_progress(f"{self.campaign.cases} conversations; {self._covered_words()}")
+
+    def _covered_words(self) -> str:
+        goals = self.campaign.coverage.goals.values()
+        return f"{sum(not reason for reason in goals):,} of {len(goals):,} goals covered"
 
     def _take_in(self, sequence: PlannedSequence, played: Played) -> None:
         """Count what a play covers, and note its problems."""
