@@ -24,6 +24,15 @@ COPIES, DROPS, REMAINING = "fork.copies-history", "rollback.drops", "rollback.re
 OWN, ITEMS, IDS = "turn.in-its-thread", "history.items-as-told", "history.item-ids"
 
 
+def fork_rolled_back(*shown: dict[str, Any]) -> Any:
+    """The fork of a thread with two turns is rolled back; another process resumes the thread."""
+    talk = past(TURN, "turn_2").forks(*stored(TURN, "turn_2")).announced()
+    talk.asks("thread/rollback", threadId=FORK, numTurns=1)
+    left = thread_object(FORK, preview="hello", turns=stored())
+    talk.answers({"thread": left}).mark(Closed("c1")).mark(ServerEnded(killed=False)).on("c2")
+    return talk.resumes(*shown)
+
+
 def refused_while_loaded() -> Any:
     return past().asks("thread/resume", threadId=THREAD).refuses("loaded already")
 
@@ -322,6 +331,7 @@ LEGAL: list[Legal] = [
         "a compaction told later",
         lambda: rolled_back_before_the_compaction_was_told(refused=False),
     ),
+    Legal(OWN, "its fork rolled back", lambda: fork_rolled_back(*stored(TURN, "turn_2"))),
     Legal(DROPS, "too many are all", lambda: rolled_back_by_too_many(refused=False)),
     Legal(DROPS, "too many are refused", lambda: rolled_back_by_too_many(refused=True)),
     Legal(DROPS, "two numbers", rolled_back_by_who_knows_what),
@@ -464,6 +474,12 @@ ILLEGAL: list[Illegal] = [
         OWN,
         "not in its thread after a restart",
         lambda: past(TURN, "turn_2").mark(Closed("c1")).on("c2").resumes(*stored()),
+        also=frozenset({EQUALS}),
+    ),
+    Illegal(
+        OWN,
+        "dropped with a turn of its fork, after a restart",
+        lambda: fork_rolled_back(*stored()),
         also=frozenset({EQUALS}),
     ),
 ]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from harness.judge.base import Violation
+from harness.judge.rules.shared.live_turns import LiveTurns
 from harness.judge.rules.shared.state_tracking import COMPLETED
 from harness.judge.rules.shared.view_queries import RequestsOfAllClients, opened_here
 from harness.judge.rules.shared.violations import Member, different, member, wrong
@@ -12,7 +13,7 @@ from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.order import by_arrival, came_between
 from harness.trace.trace import Trace
-from harness.trace.views import Conversation, TurnView, items_of, turns_of
+from harness.trace.views import TurnView, items_of, turns_of
 
 # Turn ids shown in a finding.
 MAX_IDS = 5
@@ -23,24 +24,26 @@ MESSAGES = ("userMessage", "agentMessage")
 class Rollbacks:
     """Requests of any client that may have dropped turns."""
 
-    def __init__(self, trace: Trace, conversation: Conversation) -> None:
+    def __init__(self, trace: Trace, live_turns: LiveTurns) -> None:
         self._sent = RequestsOfAllClients(trace, "thread/rollback")
-        self._conversation = conversation
+        self._live_turns = live_turns
 
     def may_concern(self, thread_id: str, answer: Frame) -> bool:
         """Return whether turns of a thread may have been dropped before an answer.
 
-        The params are not shown: any rollback counts unless it names another known thread.
+        The params are not shown: any rollback counts unless it names another thread that some
+        client has opened.
         """
         return any(
-            not self._names_another(obj(request.params), thread_id)
+            not self._names_another(obj(request.params), thread_id, answer)
             for request in self._sent.before(answer)
         )
 
-    def _names_another(self, params: dict[str, Any], thread_id: str) -> bool:
+    def _names_another(self, params: dict[str, Any], thread_id: str, answer: Frame) -> bool:
         ids = {value for value in params.values() if isinstance(value, str)}
+        views = self._live_turns.views(answer)
         return thread_id not in ids and any(
-            opened_here(self._conversation.threads.get(value)) for value in ids
+            opened_here(view.threads.get(value)) for view in views for value in ids
         )
 
 

@@ -116,7 +116,7 @@ class CopiesHistory(Monitor):
 
     def begin(self) -> None:
         self._live_turns = LiveTurns(self.trace, self.conversation)
-        self._rollbacks = Rollbacks(self.trace, self.conversation)
+        self._rollbacks = Rollbacks(self.trace, self._live_turns)
 
     @on_answer(FORK)
     def on_fork_answer(self, frame: Frame) -> Outcomes:

@@ -42,7 +42,7 @@ class _History(Monitor):
 
     def begin(self) -> None:
         self.live_turns = LiveTurns(self.trace, self.conversation)
-        self.rollbacks = Rollbacks(self.trace, self.conversation)
+        self.rollbacks = Rollbacks(self.trace, self.live_turns)
 
     def turns_ended_before(self, answer: Frame) -> list[TurnView]:
         """Return the turns that had ended when the thread was requested.

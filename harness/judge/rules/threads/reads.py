@@ -25,7 +25,7 @@ class _Read(Monitor):
 
     def begin(self) -> None:
         self.live_turns = LiveTurns(self.trace, self.conversation)
-        self.rollbacks = Rollbacks(self.trace, self.conversation)
+        self.rollbacks = Rollbacks(self.trace, self.live_turns)
 
     def facts(self, frame: Frame) -> tuple[Frame, str] | None:
         """Return the request and its thread id; None for an error or a request without one."""
