@@ -45,31 +45,6 @@ class MomentRequest:
     mend: Send = Draft.resume
 
 
-def _hold_reply(draft: Draft, thread: PlannedThread) -> PlannedTurn:
-    script = draft.script()
-    gate = script.add_message(hold=True)
-    turn = draft.start_turn(thread, script)
-    draft.await_gate(gate)
-    return turn
-
-
-def _hold_command(draft: Draft, thread: PlannedThread) -> PlannedTurn:
-    script = draft.script()
-    script.add_held_command()
-    turn = draft.start_turn(thread, script)
-    draft.answer(thread, turn, "accept")
-    draft.await_output(turn)
-    return turn
-
-
-def _hold_question(draft: Draft, thread: PlannedThread) -> PlannedTurn:
-    script = draft.script()
-    script.add_command()
-    turn = draft.start_turn(thread, script)
-    draft.await_question(thread, turn)
-    return turn
-
-
 def _run_to_end(draft: Draft, thread: PlannedThread) -> PlannedTurn:
     script = draft.script()
     script.add_command()
@@ -79,10 +54,10 @@ def _run_to_end(draft: Draft, thread: PlannedThread) -> PlannedTurn:
 
 
 MOMENTS = (
-    Moment("while the model replies", _hold_reply),
-    Moment("while a command runs", _hold_command, _ASKS),
-    Moment("while a question is open", _hold_question, _ASKS),
-    Moment("twice while the model replies", _hold_reply, times=2),
+    Moment("while the model replies", turns.hold_reply),
+    Moment("while a command runs", turns.hold_command, _ASKS),
+    Moment("while a question is open", turns.hold_question, _ASKS),
+    Moment("twice while the model replies", turns.hold_reply, times=2),
     Moment("after the end", _run_to_end, _ASKS, has_ended=True),
     Moment("twice after the end", _run_to_end, _ASKS, times=2, has_ended=True),
 )

@@ -192,33 +192,49 @@ def _content(thread: PlannedThread, version: int) -> str:
     return f"version {version} of {thread.alias}\n"
 
 
-def interrupted_reply(draft: Draft, thread: PlannedThread) -> None:
-    """Interrupt a turn while the model replies."""
+def hold_reply(draft: Draft, thread: PlannedThread) -> PlannedTurn:
+    """Start a turn, and wait until the model holds in its reply."""
     script = draft.script()
     gate = script.add_message(hold=True)
     turn = draft.start_turn(thread, script)
     draft.await_gate(gate)
-    interrupt(draft, thread, turn)
-    draft.end_turn(thread)
+    return turn
 
 
-def interrupted_command(draft: Draft, thread: PlannedThread) -> None:
-    """Interrupt a turn while a command runs."""
+def hold_command(draft: Draft, thread: PlannedThread) -> PlannedTurn:
+    """Start a turn, and wait until its command runs."""
     script = draft.script()
     script.add_held_command()
     turn = draft.start_turn(thread, script)
     draft.answer(thread, turn, "accept")
     draft.await_output(turn)
-    interrupt(draft, thread, turn)
+    return turn
+
+
+def hold_question(draft: Draft, thread: PlannedThread) -> PlannedTurn:
+    """Start a turn, and wait until it asks about a command."""
+    script = draft.script()
+    script.add_command()
+    turn = draft.start_turn(thread, script)
+    draft.await_question(thread, turn)
+    return turn
+
+
+def interrupted_reply(draft: Draft, thread: PlannedThread) -> None:
+    """Interrupt a turn while the model replies."""
+    interrupt(draft, thread, hold_reply(draft, thread))
+    draft.end_turn(thread)
+
+
+def interrupted_command(draft: Draft, thread: PlannedThread) -> None:
+    """Interrupt a turn while a command runs."""
+    interrupt(draft, thread, hold_command(draft, thread))
     draft.end_turn(thread)
 
 
 def interrupted_question(draft: Draft, thread: PlannedThread) -> None:
     """Interrupt a turn while it asks for an approval."""
-    script = draft.script()
-    script.add_command()
-    turn = draft.start_turn(thread, script)
-    draft.await_question(thread, turn)
+    turn = hold_question(draft, thread)
     interrupt(draft, thread, turn)
     turn.asks.clear()
     turn.commands.clear()
@@ -241,10 +257,7 @@ def steer_times(times: int) -> "Act":
     """Return an operation that steers a turn so many times while the model replies."""
 
     def act(draft: Draft, thread: PlannedThread) -> None:
-        script = draft.script()
-        gate = script.add_message(hold=True)
-        turn = draft.start_turn(thread, script)
-        draft.await_gate(gate)
+        turn = hold_reply(draft, thread)
         for _ in range(times):
             steer(draft, thread, turn)
         draft.end_turn(thread)
@@ -254,11 +267,7 @@ def steer_times(times: int) -> "Act":
 
 def steered_question(draft: Draft, thread: PlannedThread) -> None:
     """Steer a turn while it asks for an approval."""
-    script = draft.script()
-    script.add_command()
-    turn = draft.start_turn(thread, script)
-    draft.await_question(thread, turn)
-    steer(draft, thread, turn)
+    steer(draft, thread, hold_question(draft, thread))
     draft.end_turn(thread)
 
 
@@ -266,10 +275,8 @@ def steered_with_old_id(draft: Draft, thread: PlannedThread) -> None:
     """Steer a running turn with the id of an earlier one, and then with its own."""
     if not thread.turns:
         plain_turn(draft, thread)
-    earlier, script = thread.turns[-1], draft.script()
-    gate = script.add_message(hold=True)
-    turn = draft.start_turn(thread, script)
-    draft.await_gate(gate)
+    earlier = thread.turns[-1]
+    turn = hold_reply(draft, thread)
     steer(draft, thread, earlier)
     steer(draft, thread, turn)
     draft.end_turn(thread)

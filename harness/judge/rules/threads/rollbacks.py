@@ -9,6 +9,7 @@ from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, o
 from harness.judge.rules.shared.live_turns import LiveTurns
 from harness.judge.rules.shared.state_tracking import COMPLETED
 from harness.judge.rules.shared.stored_turns import MAX_IDS, compare_messages, stored_turns
+from harness.judge.rules.shared.thread_histories import rolled_back_turns
 from harness.judge.rules.shared.view_queries import RequestsOfAllClients, is_failure
 from harness.judge.rules.shared.violations import member
 from harness.judge.verdict import Level
@@ -94,7 +95,7 @@ class _Rollback(Monitor):
         remaining, dropped, last = list[TurnView](), list[TurnView](), None
         waiting = list(turns)
         for request in rollbacks:
-            answer, number = self._answer(request, before), _number(request)
+            answer, number = self._answer(request, before), rolled_back_turns(request)
             if answer is None or number is None:
                 return None
             while waiting and received_before_sent(waiting[0].completions[0], request):
@@ -206,19 +207,6 @@ def _keys(views: list[Any]) -> Iterator[str]:
 
 def _strings(request: Frame) -> set[str]:
     return {value for value in obj(request.params).values() if isinstance(value, str)}
-
-
-def _number(request: Frame) -> int | None:
-    """Return the only number in a rollback's params, which are not specified.
-
-    None if there is not exactly one, or it is not a positive integer.
-    """
-    values = obj(request.params).values()
-    numbers = [
-        value for value in values if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-    number = numbers[0] if len(numbers) == 1 else None
-    return number if isinstance(number, int) and number > 0 else None
 
 
 def _compare_shown(subject: str, cut: Cut, answer: Frame) -> Violation | None:
