@@ -36,25 +36,21 @@ class Coverage:
             self.goals[goal] = f"{IMPOSSIBLE}: {reason}" if reason else NOT_PLAYED
 
     def drop(self, lacks: Mapping[str, str]) -> None:
-        """Mark open goals as impossible; `lacks` maps an operation to the reason."""
+        """Close open goals of operations that are not played; `lacks` has the reason of each."""
         for goal, state in self.goals.items():
             reasons = [lacks[name] for name in goal.operations if name in lacks]
             if reasons and state == NOT_PLAYED:
-                self.goals[goal] = f"{IMPOSSIBLE}: {reasons[0]}"
+                self.goals[goal] = reasons[0]
 
     def count_play(self, sequence: PlannedSequence, run: Run) -> None:
         """Count what a play of a sequence covers."""
         refusals = _refusals(sequence, run)
-        for span in sequence.spans:
+        for index, span in enumerate(sequence.spans):
             stopped = run.unmet is not None and span.last >= run.unmet.line
             for goal, places in span.goals:
                 if not self.goals.get(goal, ""):
                     continue
-                reasons = [
-                    refusals[place]
-                    for place in (*places, sequence.spans.index(span))
-                    if place in refusals
-                ]
+                reasons = [refusals[place] for place in (*places, index) if place in refusals]
                 if stopped and run.unmet is not None:
                     if span.first < run.unmet.line:
                         lacks = run.unmet.capability

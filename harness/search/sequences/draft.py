@@ -5,11 +5,11 @@ from typing import Any
 
 from harness.scenario.client_steps import MAIN_CONNECTION
 from harness.search.fuzz.sessions.plan import Plan, PlannedThread, PlannedTurn
+from harness.search.fuzz.sessions.session import IN_WORKSPACE
 from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
 from harness.search.sequences.turn_script import TurnScript
 
 SECOND_CONNECTION = "b"
-IN_WORKSPACE: Json = {"cwd": "{cwd}"}
 
 
 @dataclass(slots=True)
@@ -81,8 +81,7 @@ class Draft:
         )
         turn.asks_first = planned_script.asks_first
         if params.get("approvalPolicy") == "never":
-            turn.asks.clear()
-            turn.commands.clear()
+            turn.drop_questions()
         turn.drop_allowed_questions(thread.allowed_commands)
         thread.script.append(planned_script)
         thread.turns.append(turn)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
+from harness.search.fuzz.sessions.session import IN_WORKSPACE
 from harness.search.sequences import thread_operations as threads
 from harness.search.sequences import turn_operations as turns
-from harness.search.sequences.draft import IN_WORKSPACE, Draft
+from harness.search.sequences.draft import Draft
 from harness.search.sequences.planning import Goal, PlannedSequence, Writer
 
 MOMENTS_OF_TURN = "of a request and a moment of a turn"

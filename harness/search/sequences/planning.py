@@ -237,8 +237,11 @@ def plan_restarts(
                 goals: dict[Goal, tuple[int, ...]] = {
                     Goal(SERVER, (writer.spans[place].operation, server.name)): (place,)
                     for place in last
+                    if place >= 0
                 }
                 writer.perform_on_server(server, goals)
+                # A thread without a new operation has none right before the next end.
+                last = [-1] * len(threads)
                 if not queue or number == ROUNDS_OF_RESTART - 1:
                     break
                 at = len(writer.spans) - 1

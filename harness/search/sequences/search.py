@@ -16,7 +16,7 @@ from harness.play.session.servers import SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import FailureKind
 from harness.search.fuzz.causes import Causes
-from harness.search.fuzz.sessions.confirm import MAX_STEP_SECONDS, make_small
+from harness.search.fuzz.sessions.confirm import MAX_STEP_SECONDS, Small, make_small
 from harness.search.fuzz.sessions.lanes import Lanes, further_benches
 from harness.search.fuzz.sessions.play import Played, Problem, load_document
 from harness.search.fuzz.sessions.search import (
@@ -27,7 +27,7 @@ from harness.search.fuzz.sessions.search import (
 )
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.sequences.alphabet import OPERATIONS
-from harness.search.sequences.coverage import Coverage
+from harness.search.sequences.coverage import IMPOSSIBLE, STOPPED, Coverage
 from harness.search.sequences.goals import PLANS, Plan, all_goals
 from harness.search.sequences.planning import (
     PlannedSequence,
@@ -44,6 +44,8 @@ MAX_PLANS = 3
 OnProgress = Callable[[str], None]
 STOPPED_CAUSE = "fuzz.sequence-stopped"
 SHRINK_SECONDS = 20.0
+# Of those whose turn comes when the time of the search is long over.
+MIN_SHRINK_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ class SequenceSearcher(Searcher):
                 absent = self._absent_capabilities()
                 coverage.add((goal, _reason_of(needs, absent)) for goal, needs in all_goals(ways))
                 self._lacks = {
-                    operation.name: _reason_of(operation.needs, absent)
+                    operation.name: f"{IMPOSSIBLE}: {_reason_of(operation.needs, absent)}"
                     for operation in OPERATIONS
                     if not absent.isdisjoint(operation.needs)
                 }
@@ -132,11 +134,12 @@ class SequenceSearcher(Searcher):
                     for _ in range(MAX_PLANS):
                         if not self._play_plan(plan):
                             break
-                self._follow_leads()
-                if self.on_progress is not None:
-                    self.on_progress("")
+                for lead in self._leads:
+                    self._follow_lead(lead)
         except Interrupted as signal:
             self.campaign.interrupted_by = str(signal)
+        if self.on_progress is not None:
+            self.on_progress("")
         self.campaign.seconds = time.monotonic() - began
         self.campaign.lacks = sorted(self._lacks)
 
@@ -212,9 +215,9 @@ class SequenceSearcher(Searcher):
         assert unmet is not None
         self._stops[operation] += 1
         if unmet.capability:
-            self._lacks.setdefault(operation, f"needs {unmet.capability}")
+            self._lacks.setdefault(operation, f"{IMPOSSIBLE}: needs {unmet.capability}")
         elif operation not in self._carried_out and self._stops[operation] >= MAX_STOPS:
-            self._lacks.setdefault(operation, f"never came to its end: {unmet.message}")
+            self._lacks.setdefault(operation, f"{STOPPED}: it never ended: {unmet.message}")
         elif operation in self._carried_out and unmet.kind is FailureKind.TIMEOUT:
             words = f"{operation!r}, carried out elsewhere, stopped here: {unmet.message}"
             problem = Problem(STOPPED_CAUSE, words, step=unmet.line, occasion=operation)
@@ -225,15 +228,14 @@ class SequenceSearcher(Searcher):
             occasion = self._causes.follow(problem.cause, problem.occasion)
             self._leads.append(_Lead(sequence, problem, occasion))
 
-    def _follow_leads(self) -> None:
-        for lead in self._leads:
-            if time.monotonic() > self._end + SHRINK_SECONDS:
-                break
-            self._follow_lead(lead)
-
     def _follow_lead(self, lead: _Lead) -> None:
-        """Confirm a problem with few operations, shrink it, and report it."""
+        """Confirm a problem with few operations, shrink it, and report it.
+
+        Each is confirmed, whatever the time; only the first ones have time to be shrunk.
+        """
         problem = lead.problem
+        is_late = time.monotonic() > self._end + SHRINK_SECONDS
+        seconds = MIN_SHRINK_SECONDS if is_late else SHRINK_SECONDS
         shows: Callable[[Played], Problem | None] = partial(
             self._shows, problem.cause, lead.occasion
         )
@@ -244,9 +246,9 @@ class SequenceSearcher(Searcher):
             if shows(played) is None:
                 continue
             if problem.cause == STOPPED_CAUSE:
-                self._add_stop(document, played, problem)
+                self._add_failure(Small(document, played, problem, flaky=False))
                 return
-            small = make_small(self, document, shows, SHRINK_SECONDS, self._mark())
+            small = make_small(self, document, shows, seconds, self._mark())
             if small is not None:
                 self._add_failure(small)
                 return
@@ -270,11 +272,6 @@ class SequenceSearcher(Searcher):
                     if sequence is not None:
                         yield sequence.document
         yield lead.sequence.document
-
-    def _add_stop(self, document: Json, played: Played, problem: Problem) -> None:
-        from harness.search.fuzz.sessions.confirm import Small
-
-        self._add_failure(Small(document, played, problem, flaky=False))
 
 
 def _stopped_at(problem: Problem, played: Played) -> Problem | None:

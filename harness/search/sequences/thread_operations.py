@@ -5,8 +5,9 @@ from collections.abc import Callable
 from harness.scenario.client_steps import MAIN_CONNECTION
 from harness.search.fuzz.sessions.actions import COMPACTED
 from harness.search.fuzz.sessions.plan import PlannedThread
+from harness.search.fuzz.sessions.session import IN_WORKSPACE
 from harness.search.fuzz.sessions.turns import Json
-from harness.search.sequences.draft import IN_WORKSPACE, SECOND_CONNECTION, Draft
+from harness.search.sequences.draft import SECOND_CONNECTION, Draft
 from harness.search.sequences.turn_operations import Act, plain_turn
 
 SKILL = """---

@@ -7,6 +7,8 @@ from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
 from harness.search.fuzz.sessions.turns import COMMAND, Json
 from harness.search.sequences.draft import Draft
 
+# An operation; it returns the thread with which its sequence goes on, None for the same.
+Act = Callable[[Draft, PlannedThread], PlannedThread | None]
 SCHEMA: Json = {
     "type": "object",
     "properties": {"word": {"type": "string"}},
@@ -63,15 +65,15 @@ def retried_after_tool(draft: Draft, thread: PlannedThread) -> None:
     draft.end_turn(thread)
 
 
-def answered_command(decision: str, exit_status: int = 0) -> "Act":
-    """Return an operation that answers the question about a command, asked twice in its turn."""
+def answered_command(decision: str, exit_status: int = 0) -> Act:
+    """Return an operation that answers the question about a command."""
 
     def act(draft: Draft, thread: PlannedThread) -> None:
         script = draft.script()
         script.add_command(exit_status=exit_status)
         turn = draft.start_turn(thread, script)
         draft.answer(thread, turn, decision)
-        _end_after(draft, thread, turn, decision)
+        draft.end_turn(thread)
 
     return act
 
@@ -130,20 +132,12 @@ def _accept_what_is_asked(
     draft: Draft, thread: PlannedThread, turn: PlannedTurn, decision: str
 ) -> None:
     """Answer the questions of a turn that may ask none, and wait for its end."""
-    turn.asks.clear()
-    turn.commands.clear()
+    turn.drop_questions()
     draft.plan.add_answer(thread, turn, COMMAND, decision=decision, standing=True)
     draft.end_turn(thread)
 
 
-def _end_after(draft: Draft, thread: PlannedThread, turn: PlannedTurn, decision: str) -> None:
-    if decision == "cancel":
-        turn.asks.clear()
-        turn.commands.clear()
-    draft.end_turn(thread)
-
-
-def patch(decision: str) -> "Act":
+def patch(decision: str) -> Act:
     """Return an operation that answers the question about a change of the thread's file."""
 
     def act(draft: Draft, thread: PlannedThread) -> None:
@@ -236,8 +230,7 @@ def interrupted_question(draft: Draft, thread: PlannedThread) -> None:
     """Interrupt a turn while it asks for an approval."""
     turn = hold_question(draft, thread)
     interrupt(draft, thread, turn)
-    turn.asks.clear()
-    turn.commands.clear()
+    turn.drop_questions()
     draft.end_turn(thread)
 
 
@@ -253,7 +246,7 @@ def interrupt(draft: Draft, thread: PlannedThread, turn: PlannedTurn) -> None:
     draft.thread_request("turn/interrupt", thread, turnId=f"${turn.alias}.turn.id")
 
 
-def steer_times(times: int) -> "Act":
+def steer_times(times: int) -> Act:
     """Return an operation that steers a turn so many times while the model replies."""
 
     def act(draft: Draft, thread: PlannedThread) -> None:
@@ -309,7 +302,7 @@ def turns_of_other_model(draft: Draft, thread: PlannedThread) -> None:
 
 
 def turn_that_only_reads(draft: Draft, thread: PlannedThread) -> None:
-    """Run a command under the sandbox policy `readOnly`, and decline what it asks."""
+    """Run a command under the sandbox policy `readOnly`, and a turn under the first policy."""
     script = draft.script()
     script.add_command("cat notes.txt")
     draft.files["notes.txt"] = "to read\n"
@@ -319,6 +312,3 @@ def turn_that_only_reads(draft: Draft, thread: PlannedThread) -> None:
     _accept_what_is_asked(draft, thread, turn, "accept")
     reset = draft.script()
     draft.run_turn(thread, reset, sandboxPolicy={"type": "dangerFullAccess"})
-
-
-Act = Callable[[Draft, PlannedThread], PlannedThread | None]

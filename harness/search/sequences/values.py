@@ -172,8 +172,7 @@ def _approve(draft: Draft, thread: PlannedThread, row: Row) -> None:
         ending = "; exit 3" if row["operation"] == "failing command" else ""
         script.add_command(f"touch row-{script.next_text()}.txt{ending}")
     turn = draft.start_turn(thread, script, sandboxPolicy=SANDBOXES[row["sandbox"]])
-    turn.asks.clear()
-    turn.commands.clear()
+    turn.drop_questions()
     question = FILE if row["operation"] == "patch" else COMMAND
     answer = partial(draft.plan.add_answer, thread, turn, question)
     answer(decision=row["decision"], standing=True)

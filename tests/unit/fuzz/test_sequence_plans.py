@@ -10,10 +10,11 @@ import pytest
 from harness.scenario.loader import load_text
 from harness.scenario.scenario_text import scenario_text
 from harness.search.fuzz.sessions.play import load_document
-from harness.search.sequences.alphabet import OPERATIONS, Operation
+from harness.search.sequences.alphabet import OPERATIONS, SERVER_OPERATIONS, Operation
 from harness.search.sequences.goals import PLANS, all_goals
 from harness.search.sequences.planning import (
     ONE_THREAD,
+    SERVER,
     Goal,
     PlannedSequence,
     plan_tuples,
@@ -100,3 +101,13 @@ def test_every_two_valid_values_meet() -> None:
                 both = {"operation": "command", "decision": "accept", first: one, second: two}
                 if is_valid_approval(both):
                     assert any(row[first] == one and row[second] == two for row in rows)
+
+
+def test_nothing_ends_the_server_between_the_operations_of_a_goal() -> None:
+    ends = {operation.name for operation in SERVER_OPERATIONS}
+    for sequence in planned(2):
+        for place, span in enumerate(sequence.spans):
+            for goal, earlier in span.goals:
+                if goal.scope == SERVER:
+                    between = sequence.spans[earlier[0] + 1 : place]
+                    assert not ends & {span.operation for span in between}

@@ -42,6 +42,11 @@ class PlannedTurn:
         self.asks_first = self.met = False
         return self.asks.pop(0), self.commands.pop(0)
 
+    def drop_questions(self) -> None:
+        """Remove all server requests."""
+        self.asks.clear()
+        self.commands.clear()
+
     def drop_allowed_questions(self, allowed_commands: set[str]) -> None:
         """Remove the requests about commands that no longer need approval."""
         pairs = list(zip(self.asks, self.commands, strict=True))
@@ -258,8 +263,7 @@ class Plan:
                 self.add_request("turn/interrupt", params=ids, on=thread.home)
             for question in turn.asks if not thread.doubtful else ():
                 self.add_answer(thread, turn, question, decision="accept")
-            turn.asks.clear()
-            turn.commands.clear()
+            turn.drop_questions()
         if thread.doubtful:
             # A turn/started may come after the turn's answer, but before the answer to this.
             self.add_request("thread/read", params={"threadId": thread.reference}, on=thread.home)
