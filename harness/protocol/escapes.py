@@ -39,6 +39,11 @@ def json_text(
     Half of a surrogate pair becomes the text `\\ud800`, since many parsers reject its JSON escape.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    return visible_json(text)
+
+
+def visible_json(text: str) -> str:
+    """Return a JSON text with the escapes of JSON for characters that are not printable."""
     return _NOT_ASCII_NOR_LINE_BREAK.sub(_as_in_json, text)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.commands.trace_gaps import events_of
 from harness.protocol.values import obj
 from harness.scenario.client_steps import WaitStep
 from harness.scenario.loader import Loaded
 from harness.trace.frame import Frame
+from harness.trace.gaps import events_of
 from harness.trace.store import load
 from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace

@@ -16,7 +16,6 @@ from harness.cli.commands.stored_traces import (
     row_json,
 )
 from harness.cli.commands.trace_filter import TraceFilter
-from harness.cli.commands.trace_gaps import Gap, events_of, find_gaps
 from harness.client.target.profile import Profile
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
@@ -27,6 +26,7 @@ from harness.report.wire_lines import CONTEXT_FRAMES, MAX_MESSAGE_CHARACTERS
 from harness.trace.correlation import Correlation
 from harness.trace.excerpt import Spot
 from harness.trace.frame import Direction, Frame, Kind, Origin
+from harness.trace.gaps import Gap, events_of, find_gaps
 from harness.trace.mark_rows import to_row
 from harness.trace.store import TraceFormatError
 from harness.trace.trace import Mark, Trace
