@@ -153,7 +153,7 @@ def test_missing_answer_dangles_from_the_server() -> None:
     assert [mark.rule for mark in owed.marks] == ["request.answered"]
 
 
-def test_what_a_trace_owes_when_it_is_cut_off_has_no_findings() -> None:
+def test_message_owed_by_a_cut_off_trace_has_no_findings() -> None:
     [owed] = missing(judged(Talk().asks("thread/list").trace(End.TIMED_OUT)))
     assert (owed.label, owed.because, owed.marks) == ("answer to thread/list", 0, ())
 
