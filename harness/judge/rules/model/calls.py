@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.judge.base import Outcome, Outcomes, Witness, on, on_answer, rule
 from harness.judge.rules.shared.turn_calls import Calls, TurnCalls, is_completed
+from harness.judge.rules.shared.turn_overrides import Override, TurnOverrides
 from harness.judge.rules.shared.view_queries import item_in, may_be_same_folder, same_folder
 from harness.judge.rules.shared.violations import absent, different, member
 from harness.judge.verdict import Level
@@ -51,16 +52,20 @@ class InputArrives(Calls):
 class ModelNamed(Calls):
     """Judges that a turn calls the model that its turn/start, or the last one before, names.
 
-    The override is for this turn and later ones. One call by that name is enough, or by a longer
-    one (`m` and `m-2026-01`): a server may call other models too. A name may be an alias: SHOULD if
-    only models were called that no other name had led to before. Left open: turns before any
-    override (also that of thread/start), turns that were cut off without it (their calls may have
-    been for something before, such as a compaction), everything after a reroute, a resume, a
-    refused turn/start; several threads or turns at once.
+    The override is for this turn and later ones of the thread, however this turn ends. One call by
+    that name is enough, or by a longer one (`m` and `m-2026-01`): a server may call other models
+    too. A name may be an alias: SHOULD if only models were called that no other name had led to
+    before. Left open: turns before any override (also that of thread/start), turns that were cut
+    off without it (their calls may have been for something before, such as a compaction),
+    everything after a reroute; the override before a resume, an unsubscription, an archive, a
+    restart, a refused turn/start, a rollback of its turn, or in a fork; several turns at once.
     """
+
+    by_input = True
 
     def begin(self) -> None:
         super().begin()
+        self._overrides = TurnOverrides(self.trace, "model")
         self._rerouted = False
         # The requested names that led to each called model ("" for none).
         self._names_for: dict[str, set[str]] = {}
@@ -70,20 +75,15 @@ class ModelNamed(Calls):
         self._names_for.setdefault(text(dig(frame.result, "model")), set()).add("")
         return None
 
-    def forget(self) -> None:
-        self._override: tuple[str, Frame] | None = None
-
     @on("model/rerouted")
     def on_model_rerouted(self, frame: Frame) -> Outcomes:
         self._rerouted = True
         return None
 
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        name = text(turn_calls.params.get("model"))
-        if name:
-            self._override = (name, turn_calls.request)
+        override = self._overrides.of_turn(turn_calls.request, end) or Override()
         called = sorted({call.model or "" for call in turn_calls.calls})
-        expected_model, source = self._override or ("", turn_calls.request)
+        expected_model, source = override.value, override.request or turn_calls.request
         renamed = [
             model for model in called if self._names_for.get(model, set()) - {expected_model}
         ]
@@ -117,8 +117,10 @@ class SchemaThisTurn(Calls):
     the last message, not how. Only if it was there does its later absence prove anything. SHOULD if
     some calls of a later turn have a schema and others do not: it may be one of the server's own,
     as for the name of a thread. Left open: schemas that no turn/start gave, turns that were cut off
-    without theirs, several threads or turns at once.
+    without theirs, several turns at once.
     """
+
+    by_input = True
 
     def forget(self) -> None:
         self._with_schema: Frame | None = None
@@ -210,22 +212,16 @@ class SummaryPassed(_PassedWordRule):
 class _CommandFolderRule(Calls):
     """Base of rules on the folder in which the commands of a turn run."""
 
+    by_input = True
+
     def begin(self) -> None:
         super().begin()
-        self._lost = False
-
-    def forget(self) -> None:
-        self._override: tuple[str, Frame] | None = None
-        # A turn whose calls are unclear may have named a folder for later ones.
-        self._lost = True
+        self._overrides = TurnOverrides(self.trace, "cwd", posixpath.isabs)
 
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        if "cwd" in turn_calls.params:
-            folder = text(turn_calls.params["cwd"])
-            self._lost = not posixpath.isabs(folder)
-            self._override = None if self._lost else (folder, turn_calls.request)
+        override = self._overrides.of_turn(turn_calls.request, end)
         turn = self.conversation.turns.get(turn_calls.turn_id)
-        folder_and_source = None if self._lost else self.expected_folder(turn_calls, self._override)
+        folder_and_source = None if override is None else self.expected_folder(turn_calls, override)
         if turn is None or folder_and_source is None:
             return
         folder, source = folder_and_source
@@ -245,7 +241,7 @@ class _CommandFolderRule(Calls):
 
     @abstractmethod
     def expected_folder(
-        self, turn_calls: TurnCalls, override: tuple[str, Frame] | None
+        self, turn_calls: TurnCalls, override: Override
     ) -> tuple[str, Frame] | None:
         """Return the folder that the rule expects, and the message that names it, or None."""
 
@@ -259,16 +255,17 @@ class _CommandFolderRule(Calls):
 class TurnCwd(_CommandFolderRule):
     """Judges that the commands of a turn run in the cwd that its turn/start, or one before, named.
 
-    The override is for this turn and later ones. Judged if the harness's model requested the
-    commands, since it names no folder. SHOULD for another path with the same last name, which may
-    be a link to it. Left open: relative folders, turns after a refused turn/start, a resume or a
-    turn that was cut off; several threads or turns at once.
+    The override is for this turn and later ones of the thread, however this turn ends. Judged if
+    the harness's model requested the commands, since it names no folder. SHOULD for another path
+    with the same last name, which may be a link to it. Left open: relative folders; overrides
+    before a resume, an unsubscription, an archive, a restart, a refused turn/start or a rollback of
+    their turn, or in a fork; several turns at once.
     """
 
     def expected_folder(
-        self, turn_calls: TurnCalls, override: tuple[str, Frame] | None
+        self, turn_calls: TurnCalls, override: Override
     ) -> tuple[str, Frame] | None:
-        return override
+        return None if override.request is None else (override.value, override.request)
 
 
 @rule(
@@ -283,14 +280,15 @@ class ThreadCwd(_CommandFolderRule):
     It is the one that the reply to thread/start names. Judged if the harness's model requested the
     commands, since it names no folder. SHOULD for another path with the same last name, which may
     be a link to it. Left open: threads that were not started within the trace; turns after a
-    refused turn/start, a resume or a turn that was cut off; several threads or turns at once.
+    refused turn/start with a cwd, a resume, an unsubscription, an archive or a restart; several
+    turns at once.
     """
 
     def expected_folder(
-        self, turn_calls: TurnCalls, override: tuple[str, Frame] | None
+        self, turn_calls: TurnCalls, override: Override
     ) -> tuple[str, Frame] | None:
         thread = self.conversation.threads.get(text(turn_calls.params.get("threadId")))
-        if override is not None or thread is None or thread.reply is None:
+        if override.request is not None or thread is None or thread.reply is None:
             return None
         folder = text(dig(thread.reply.result, "thread", "cwd"))
         return (folder, thread.reply) if posixpath.isabs(folder) else None

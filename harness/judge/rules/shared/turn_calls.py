@@ -1,16 +1,18 @@
 """Model calls by turn, for rules that compare calls with turns.
 
 The order between model calls and messages is known only if one caused the other. So a call is
-assigned to a turn only while no other turn runs and the trace has one thread.
+assigned to a turn only while no other turn runs and the trace has one thread, or because it
+contains the input of the turn, which no other turn has.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from harness.judge.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
 from harness.judge.rules.shared.state_tracking import COMPLETED
+from harness.judge.rules.shared.thread_histories import ThreadHistories
 from harness.judge.rules.shared.view_queries import is_failure, turn_in
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import obj, text
@@ -66,12 +68,18 @@ class Calls(Undisturbed, ABC):
     """Base of rules on the model calls of each turn, which they judge in `on_turn_end`.
 
     It is called once, when the turn has completed. A rule that also needs the ends of the calls, or
-    messages that may come later, keeps the value until the trace has ended.
+    messages that may come later, keeps the value until the trace has ended. With `by_input` it is
+    also called for turns among several threads or clients, after a turn that was cut off, or after
+    a request that may disturb model calls, with the calls that contain the turn's input, without
+    their ends.
     """
+
+    by_input: ClassVar[bool] = False
 
     def begin(self) -> None:
         """Start without turns."""
         super().begin()
+        self._histories: ThreadHistories | None = None
         self._open: list[TurnCalls] = []
         self._of_call: dict[int, TurnCalls] = {}
         self._threads: set[str] = set()
@@ -149,8 +157,23 @@ class Calls(Undisturbed, ABC):
         # A model call of an interrupted turn may come late, while the next turn runs.
         self._unclear = not is_completed(frame)
         if turn_calls.unclear or self.uncertain or len(self._threads) > 1:
-            self.forget()
+            calls = self._calls_with_input(frame) if self.by_input else []
+            if calls:
+                yield from self.on_turn_end(replace(turn_calls, calls=calls, ends=[]), frame)
+            else:
+                self.forget()
         elif turn_calls.calls:
             yield from self.on_turn_end(turn_calls, frame)
         else:
             self.forget()
+
+    def _calls_with_input(self, end: Frame) -> list[ModelCall]:
+        """Return the calls that contain the input of an ended turn, [] if another turn has it."""
+        if self._histories is None:
+            self._histories = ThreadHistories(self.trace)
+        self._histories.read_until(end)
+        turn = self._histories.turn_of_end(end)
+        if turn is None or self._histories.has_too_many_texts or not turn.inputs[0]:
+            return []
+        known = all(call.is_scripted and call.model is not None for call in turn.calls)
+        return turn.calls if known and self._histories.is_unique(turn.inputs[0]) else []

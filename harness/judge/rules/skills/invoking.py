@@ -145,6 +145,8 @@ class _Listings:
 class _SkillCalls(Calls):
     """Base of rules on the parts of a skill in the model calls of a turn."""
 
+    by_input = True
+
     def begin(self) -> None:
         super().begin()
         self._listings = _Listings(self.trace, self.conversation)
@@ -188,7 +190,7 @@ class Invoked(_SkillCalls):
     beside it. The specification does not say what a call contains: SHOULD. Left open: skills that
     the harness did not write, that the last listing of the thread's directory did not show as
     enabled, or whose name is not unique; turns without a call, that were cut off, or that
-    overlapped with others.
+    overlapped with others of the same input.
     """
 
     def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
