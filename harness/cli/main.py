@@ -251,6 +251,7 @@ def docs(
 
 
 app.command(cls=FolderCommand)(run_commands.status)
+app.command(cls=FolderCommand)(run_commands.report)
 app.command(cls=FolderCommand)(run_commands.compare)
 app.command(cls=FolderCommand)(run_commands.ledger)
 app.command()(fault_options.faulty)

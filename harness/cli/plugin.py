@@ -26,6 +26,7 @@ _NEEDS_A_TARGET = (
     "require",
     "harness_json",
     "harness_markdown",
+    "harness_html",
     "harness_strict",
     "race",
     "keep_going",
@@ -116,6 +117,8 @@ def _options(add: Callable[..., None]) -> None:
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
     page = "write the report as a Markdown page, for a pull request or the summary of a CI job"
     add("--harness-markdown", default="", metavar="FILE", help=page)
+    html = "write the report as one HTML file, with its conversations, to open in a browser"
+    add("--harness-html", default="", metavar="FILE", help=html)
     # Set by `harness run`, which plays scenarios only.
     add("--harness-run", action="store_true", help=argparse.SUPPRESS)
 

@@ -77,5 +77,5 @@ def load_stored(path: str) -> Trace | None:
         return None
     try:
         return load(Path(path), classify_of=classify_of)
-    except (OSError, TraceFormatError):
+    except (OSError, ValueError, TraceFormatError):  # A path may hold a null byte.
         return None

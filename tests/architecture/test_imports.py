@@ -33,7 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "harness.client": ("anyio", "psutil", "pydantic", "tomlkit", "websockets", "yaml"),
     "harness.faults": ("anyio",),
     "harness.scenario": ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
-    "harness.report": ("jsonschema_rs", "pydantic", "rich"),
+    "harness.report": ("jinja2", "jsonschema_rs", "markupsafe", "pydantic", "rich"),
     "harness.play": ("anyio", "psutil"),
     "harness.search": ("anyio", "covertable", "hypothesis", "psutil", "pydantic", "yaml"),
     "harness.cli": ("anyio", "prompt_toolkit", "pytest", "typer", "websockets"),
@@ -66,6 +66,8 @@ APART: dict[str, str] = {
     "report.snapshot",
     "report.compare": "protocol.wire trace.record trace.surface judge.ledger model client faults "
     "scenario report.snapshot report.terminal",
+    "report.html": "protocol.wire trace.record judge.ledger model client faults report.compare "
+    "report.snapshot",
     "report.results": "protocol.wire trace.record trace.surface model client.peer client.transport "
     "faults report.compare report.snapshot report.terminal",
     "report.snapshot": "protocol.spec protocol.wire trace.surface judge model client faults "
@@ -87,6 +89,7 @@ APART: dict[str, str] = {
 # Libraries of one part of their room alone.
 ALONE = {
     "hypothesis": "search.fuzz",
+    "jinja2": "report.html",
     "jsonschema_rs": "protocol.spec",
     "prompt_toolkit": "cli.connect",
     "typer": "cli",
@@ -339,8 +342,9 @@ def _modules_of(requirements: list[str]) -> set[str]:
 def test_the_package_imports_only_its_requirements() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = _modules_of(project["project"]["dependencies"])
-    # The cores of pydantic and httpx come with them.
-    known = {*declared, *OURS, *sys.stdlib_module_names, "pydantic_core", "httpcore"}
+    # The cores of pydantic, httpx and jinja2 come with them.
+    cores = ("pydantic_core", "httpcore", "markupsafe")
+    known = {*declared, *OURS, *sys.stdlib_module_names, *cores}
     wrong = [
         f"{one.place}: {one.imported}"
         for one in imports(*OURS)

@@ -29,6 +29,7 @@ HARNESS = (
     "example",
     "docs",
     "status",
+    "report",
     "compare",
     "ledger",
     "scenario",

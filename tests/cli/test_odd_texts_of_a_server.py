@@ -121,7 +121,7 @@ def test_conversation_by_hand_goes_on(tmp_path: Path) -> None:
     assert acts(said.out + said.err) == set()
 
 
-@pytest.mark.parametrize("option", ["--json", "--markdown", "--junit"])
+@pytest.mark.parametrize("option", ["--json", "--markdown", "--junit", "--html"])
 def test_report_that_cannot_be_written_does_not_cost_the_verdict(
     tmp_path: Path, option: str
 ) -> None:

@@ -43,6 +43,7 @@ from harness.report.compare.text import markdown as compare_page
 from harness.report.compare.text import text_lines as compare_lines
 from harness.report.compare.values import Run
 from harness.report.github import annotations
+from harness.report.html.page import run_page
 from harness.report.json_form import read_report
 from harness.report.markdown import markdown
 from harness.report.results.outcome import Finding, ScenarioOutcome
@@ -64,6 +65,7 @@ from harness.trace.surface.registry import classify_of
 from harness.trace.trace import Trace
 from tests.actions_runner import commands
 from tests.golden.odd_texts import JOINED, NESTED, TEXTS, mark_samples, odd_conversations, samples
+from tests.unit.report.html_pages import Page, assert_only_own_code
 from tests.unit.results.outcomes import report_of
 
 pytestmark = pytest.mark.slow
@@ -184,6 +186,12 @@ def page_of_markdown_has_no_markup_of_a_server(judged: Judged, _: Path) -> None:
     assert tags <= {"<code>", "</code>"}
 
 
+def page_for_browsers_runs_only_its_own_code(judged: Judged, _: Path) -> None:
+    page = harmless(run_page(judged.report, BOOK, "1"))
+    assert_only_own_code(Page(page))
+    assert len(page) < 10_000_000
+
+
 def terminal_gets_no_control_character(judged: Judged, _: Path) -> None:
     report = judged.report
     for names in (True, False):
@@ -302,6 +310,7 @@ CHECKS = (
     report_is_json_that_every_parser_reads,
     history_keeps_the_report,
     page_of_markdown_has_no_markup_of_a_server,
+    page_for_browsers_runs_only_its_own_code,
     terminal_gets_no_control_character,
     annotations_are_one_line_each,
     junit_file_is_xml,

@@ -38,7 +38,7 @@ def test_every_bundled_scenario_is_in_the_wheel(names: set[str]) -> None:
     assert shipped <= names
 
 
-@pytest.mark.parametrize("pattern", ["*.py", "*.toml", "*.yaml", "*.json"])
+@pytest.mark.parametrize("pattern", ["*.py", "*.toml", "*.yaml", "*.json", "*.j2", "*.js", "*.css"])
 @pytest.mark.parametrize("package", ["harness", "reference_server"])
 def test_every_file_of_the_packages_is_in_the_wheel(
     names: set[str], package: str, pattern: str
@@ -122,11 +122,12 @@ def test_the_python_sdk_is_built_from_what_the_wheel_writes(fresh: Fresh, empty:
 @pytest.mark.wheel
 def test_pytest_judges_the_reference_server_from_an_empty_folder(fresh: Fresh, empty: Path) -> None:
     # Enough to see that the package is whole; all of them are played from the checkout.
-    chosen = ["-k", "turns"]
+    chosen = ["-k", "turns", "--harness-html", "page.html"]
     said = fresh.call("pytest", "--server-cmd=agent app-server", *chosen, cwd=empty)
     assert said.status == 0, said.out
     assert "FAIL" not in said.out
     assert "verdict: GREEN" in said.out
+    assert "scenario/turns/plain-turn" in (empty / "page.html").read_text("utf-8")
     left = re.search(r"(\d+) deselected", said.out)
     assert left is not None, said.out
     assert _played(said.out) > 20

@@ -1,4 +1,4 @@
-"""Output options, the same in all commands: `--json FILE|-`, `--markdown FILE|-`, `-o FILE`.
+"""Output options, the same in all commands: `--json`, `--markdown`, `--html FILE|-`, `-o FILE`.
 
 `-` is standard output, in place of the text that the command prints otherwise.
 """
@@ -24,6 +24,10 @@ MarkdownOption = Annotated[
     str, typer.Option("--markdown", metavar=METAVAR, help="as Markdown; - for standard output")
 ]
 
+HtmlOption = Annotated[
+    str, typer.Option("--html", metavar=METAVAR, help="as a page for a browser; - for stdout")
+]
+
 
 def say(text: str, *, err: bool = False) -> None:
     """Print lines that may quote a server, a client or a folder's name, safely for a terminal."""
@@ -37,28 +41,34 @@ def write_results(
     results: Callable[[], Any] = lambda: None,
     markdown_target: str = "",
     markdown: Callable[[], Iterable[str]] = tuple,
+    html_target: str = "",
+    html: Callable[[], str] = str,
 ) -> None:
     """Write the results in the requested forms, and as text unless one is on standard output.
 
-    Raises `UsageError` if both forms are, or if a file cannot be written.
+    Raises `UsageError` if several forms are, or if a file cannot be written.
     """
-    check_targets(json_target, markdown_target)
+    check_targets(json_target, markdown_target, html_target)
     if json_target:
         write_json(results(), json_target)
     if markdown_target:
         _write("--markdown", visible_lines("\n".join(markdown()) + "\n"), markdown_target)
-    if STANDARD_OUTPUT not in (json_target, markdown_target):
+    if html_target:
+        _write("--html", html(), html_target)
+    if STANDARD_OUTPUT not in (json_target, markdown_target, html_target):
         for line in text():
             say(line)
 
 
-def check_targets(json_target: str, markdown_target: str = "") -> None:
+def check_targets(json_target: str, markdown_target: str = "", html_target: str = "") -> None:
     """Raise `UsageError` for two forms on standard output, or a file that cannot be written."""
+    targets = (("--json", json_target), ("--markdown", markdown_target), ("--html", html_target))
     from harness.report.report_file import write_problem
 
-    if json_target == markdown_target == STANDARD_OUTPUT:
-        raise UsageError("--json - --markdown -: one of them only; name a file for the other")
-    for option, target in (("--json", json_target), ("--markdown", markdown_target)):
+    printed = [f"{option} -" for option, target in targets if target == STANDARD_OUTPUT]
+    if len(printed) > 1:
+        raise UsageError(f"{' '.join(printed)}: one of them only; name a file for the other")
+    for option, target in targets:
         problem = (
             write_problem(target, makes_folder=True) if target not in ("", STANDARD_OUTPUT) else ""
         )

@@ -6,7 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli.commands.output_files import JsonOption, MarkdownOption, say, write_results
+from harness.cli.commands.output_files import (
+    HtmlOption,
+    JsonOption,
+    MarkdownOption,
+    say,
+    write_results,
+)
 
 _RUN = "a JSON report, a name in .harness/reports, last, or previous"
 
@@ -46,6 +52,29 @@ def status(
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text("\n".join(lines) + "\n", "utf-8", "backslashreplace")
+
+
+def report(
+    recorded: Annotated[str, typer.Argument(metavar="RUN", help=_RUN)] = "last",
+    *,
+    markdown: MarkdownOption = "",
+    html: HtmlOption = "",
+    json: JsonOption = "",
+) -> None:
+    """Show a recorded run again: its summary, or as a page."""
+    from harness.cli.commands.recorded_report import RecordedReport
+
+    with exit_on_error():
+        shown = RecordedReport(recorded)
+        write_results(
+            shown.text_lines,
+            json_target=json,
+            results=shown.to_plain,
+            markdown_target=markdown,
+            markdown=shown.markdown_lines,
+            html_target=html,
+            html=shown.html,
+        )
 
 
 def compare(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.commands import run_commands
-from harness.cli.commands.output_files import METAVAR, JsonOption, MarkdownOption
+from harness.cli.commands.output_files import METAVAR, HtmlOption, JsonOption, MarkdownOption
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 _SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
@@ -102,6 +102,7 @@ def run(
         typer.Option("--snapshots-strict", help="new and changed ones fail, as where CI is set"),
     ] = False,
     markdown: MarkdownOption = "",
+    html: HtmlOption = "",
     verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
 ) -> None:
     """Play scenarios against a server and judge it (pytest, shielded from local settings).
@@ -111,10 +112,9 @@ def run(
     from harness.console import block_interrupt, exit_quietly_on_interrupt
 
     exit_quietly_on_interrupt()
-    _check_files(("--json", json), ("--junit", junit), ("--markdown", markdown))
-    json, junit, markdown = _to_stdout(
-        ("--json", json), ("--junit", junit), ("--markdown", markdown)
-    )
+    files = (("--json", json), ("--junit", junit), ("--markdown", markdown), ("--html", html))
+    _check_files(*files)
+    json, junit, markdown, html = _to_stdout(*files)
     arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
     arguments += ["-v" if verbose else "-q", "--no-header", "--harness-run"]
     # No plugins of the environment: they cost seconds, and may warn or fail. Workers get the same.
@@ -141,6 +141,7 @@ def run(
         ("--harness-require", ",".join(require or ())),
         ("--harness-json", json),
         ("--harness-markdown", markdown),
+        ("--harness-html", html),
         ("--junit-xml", junit),
         ("--harness-snapshots", snapshots),
     ):

@@ -30,7 +30,7 @@ from harness.cli.suite.items import ScenarioFile, ScenarioItem
 from harness.cli.suite.junit import describe_run, name_rule, name_scenario
 from harness.cli.suite.lane_jobs import Laning
 from harness.cli.suite.own_trouble import check_worker_texts
-from harness.cli.suite.report_files import STATUS_NOT_WRITTEN, ReportFiles, report_json
+from harness.cli.suite.report_files import STATUS_NOT_WRITTEN, ReportFiles, report_html, report_json
 from harness.cli.suite.reporting import Synthetic, emit, print_summary
 from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.run_history import keep_report, run_name
@@ -464,6 +464,8 @@ class PytestPlugin:
             self._files.write("--json", option.harness_json, lambda: report_json(report, status))
         if option.harness_markdown:
             self._files.write("--markdown", option.harness_markdown, lambda: self._page(report))
+        if option.harness_html:
+            self._files.write("--html", option.harness_html, lambda: report_html(report))
 
 
 def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
@@ -476,7 +478,8 @@ def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -
 def _check_report_files(config: pytest.Config) -> None:
     """Raise `UsageError` if a report file could not be written at the end of the run."""
     option = config.option
-    for name, path in (("json", option.harness_json), ("markdown", option.harness_markdown)):
+    for name in ("json", "markdown", "html"):
+        path = getattr(option, f"harness_{name}")
         if path == "-":
             raise UsageError(f"--harness-{name} -: pytest prints there; use harness run --{name} -")
         problem = write_problem(path) if path else ""

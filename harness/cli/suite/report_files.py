@@ -2,10 +2,12 @@
 
 import contextlib
 from collections.abc import Callable, Generator
+from importlib.metadata import version
 from pathlib import Path
 
 from harness.protocol.escapes import json_text, visible
-from harness.report.json_form import to_plain
+from harness.protocol.spec.loading import load_book
+from harness.report.json_form import DISTRIBUTION, to_plain
 from harness.report.results.report import Report
 
 STATUS_NOT_WRITTEN = 4
@@ -42,3 +44,11 @@ def report_json(report: Report, status: int) -> str:
     """Return the report as the text of a JSON file."""
     # "##[" occurs only within strings; escaped, it is not a command of GitHub's runner.
     return json_text(to_plain(report, status), indent=1).replace("##[", "##\\u005b") + "\n"
+
+
+def report_html(report: Report) -> str:
+    """Return the report as a page for a browser."""
+    from harness.report.html.page import run_page  # A run without a page needs no templates.
+    from harness.report.html.scenario_facts import read_facts
+
+    return run_page(report, load_book(), version(DISTRIBUTION), read_facts(report))

@@ -50,6 +50,7 @@ UNUSABLE = {
     "example": "nothing",
     "docs": "nothing",
     "status": "--json .",
+    "report": "no.json",
     "compare": "no.json no.json",
     "bisect": "turn.completes --versions 1,2 --server-cmd no-such-{version}",
     "matrix": "no.toml",

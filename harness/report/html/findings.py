@@ -1,0 +1,274 @@
+"""Findings of a report by cause, as the cards of a page.
+
+Cards of rules have one cause each, as in `report.causes`: a rule, level and clause, and one member
+of messages. Scenarios and races that fail with the same reason are one card.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from harness.judge.verdict import Level, Place, Verdict
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.findings import finding_kinds
+from harness.report.causes import group_by_cause
+from harness.report.results.report import (
+    Issue,
+    PlacementResult,
+    Proof,
+    Report,
+    RuleResult,
+    ScenarioResult,
+    is_red,
+)
+from harness.report.results.rerun_command import replay_command, scenario_argument
+from harness.report.story import proof_line
+from harness.report.wire_lines import load_stored, proof_lines
+from harness.trace.surfaces import surface_of
+
+COUNTS: Final = "Findings"
+UNCOUNTED: Final = "Reported, but not counted"
+KNOWN: Final = "Known deviations"
+GROUPS: Final = (COUNTS, UNCOUNTED, KNOWN)
+MAX_SUBJECTS_SHOWN: Final = 50
+MAX_CLAUSES_SHOWN: Final = 3
+_FAILING: Final = (Verdict.FAIL, Verdict.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A requirement that a finding breaks, and its place in the specification."""
+
+    id: str
+    statement: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One finding. `trace` is the file of its conversation, "" for none; `line` that of its step.
+
+    `mark` is FAIL, ERROR, KNOWN, or a level for what does not count. `frames` and `places` are its
+    proof in the conversation; `subjects` are others with the same cause: scenario, subject, actual.
+    """
+
+    group: str
+    mark: str
+    id: str
+    title: str
+    actual: str
+    expected: str = ""
+    kind: str = "rule"
+    number: int = 0
+    means: str = ""
+    subject: str = ""
+    clauses: tuple[Clause, ...] = ()
+    scenario: str = ""
+    path: str = ""
+    line: int = 0
+    race: str = ""
+    trace: str = ""
+    frames: tuple[int, ...] = ()
+    places: tuple[Place, ...] = ()
+    wire: tuple[str, ...] = ()
+    subjects: tuple[tuple[str, str, str], ...] = ()
+    subjects_left: int = 0
+    broken_in: tuple[str, ...] = ()
+    repeat: str = ""
+    stderr: str = ""
+    known: str = ""
+    paste: str = ""
+    scenarios: tuple[str, ...] = field(default=())
+
+
+def finding_cards(report: Report, book: Book) -> list[Card]:
+    """Return the findings that count, then the others, then the known ones, numbered from 1."""
+    kept = {scenario.id: scenario.trace for scenario in report.scenarios}
+    cards = [
+        *map(_issue_card, report.issues),
+        *(card for rule in report.rules for card in _rule_cards(rule, report, book, kept)),
+        *_scenario_cards(report),
+        *_race_cards(report),
+        *_generated_cards(report),
+    ]
+    cards.sort(key=lambda card: GROUPS.index(card.group))
+    return [replace(card, number=number) for number, card in enumerate(cards, 1)]
+
+
+def _issue_card(issue: Issue) -> Card:
+    kind = finding_kinds().get(issue.id)
+    counts = issue.level is Level.MUST and not issue.known
+    return Card(
+        KNOWN if issue.known else COUNTS if counts else UNCOUNTED,
+        "KNOWN" if issue.known else "FAIL" if counts else str(issue.level),
+        issue.id,
+        kind.means if kind else "",
+        issue.message,
+        kind="run",
+        known=issue.known,
+        repeat=issue.repeat,
+        paste=issue.paste,
+    )
+
+
+def _rule_cards(
+    rule: RuleResult, report: Report, book: Book, kept: dict[str, str]
+) -> Iterator[Card]:
+    """Yield a card for each cause of a rule's violations."""
+    proofs = {id(proof.row): proof for proof in rule.proofs}
+    for cause in group_by_cause(proof.row for proof in rule.proofs):
+        first, *others = [proofs[id(row)] for row in cause.rows]
+        yield _rule_card(rule, first, others, report, book, kept)
+
+
+def _rule_card(
+    rule: RuleResult,
+    first: Proof,
+    others: list[Proof],
+    report: Report,
+    book: Book,
+    kept: dict[str, str],
+) -> Card:
+    row, is_known = first.row, first.row.verdict is Verdict.KNOWN
+    counts = not is_known and is_red(_with_proofs(rule, [first]), strict=report.strict)
+    # The last conversation of a scenario may be another run's; the kept one is this run's.
+    trace = first.trace if first.race else kept.get(first.scenario) or first.trace
+    again = replay_command(
+        report.programs,
+        [surface_of(first.scenario)],
+        [scenario_argument(first.path, first.scenario)],
+        rule=rule.id,
+        race=first.race,
+    )
+    stored = load_stored(trace)
+    wire = proof_lines(stored, row.frames, row.places) if stored and row.frames else ()
+    return Card(
+        KNOWN if is_known else COUNTS if counts else UNCOUNTED,
+        str(row.verdict) if is_known or counts else str(row.level),
+        rule.id,
+        rule.title,
+        row.actual,
+        row.expected,
+        subject=row.subject,
+        clauses=tuple(_clauses(rule.id, row.clauses, book)),
+        scenario=first.scenario,
+        path=first.path,
+        line=proof_line(replace(first, trace=trace)),
+        race=first.race,
+        trace=trace if stored else "",
+        frames=row.frames,
+        places=row.places,
+        wire=tuple(wire),
+        subjects=tuple(
+            (proof.scenario, proof.row.subject, proof.row.actual)
+            for proof in others[:MAX_SUBJECTS_SHOWN]
+        ),
+        subjects_left=max(0, len(others) - MAX_SUBJECTS_SHOWN),
+        broken_in=() if is_known else tuple(dict.fromkeys(rule.broken_in)),
+        repeat=again,
+        stderr=first.stderr.strip(),
+        known=first.reason if is_known else "",
+    )
+
+
+def _with_proofs(rule: RuleResult, proofs: list[Proof]) -> RuleResult:
+    """Return a rule's result with the violations of one cause alone."""
+    return replace(rule, proofs=proofs, verdict=proofs[0].row.verdict)
+
+
+def _clauses(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterator[Clause]:
+    of_rule = book.requirements_of(rule_id)
+    named = [one for one in of_rule if one.id in clauses]
+    by_rule = sorted(of_rule, key=lambda one: one.rules[0] != rule_id)
+    for requirement in (named or by_rule)[:MAX_CLAUSES_SHOWN]:
+        clause = requirement.clause
+        place = f"{clause.document}, {clause.heading!r}, line {clause.line} ({clause.basis})"
+        yield Clause(requirement.id, clause.statement, place)
+
+
+def _scenario_cards(report: Report) -> Iterator[Card]:
+    """Yield a card for each reason for which scenarios fail, or are known to."""
+    alike: dict[tuple[Verdict, str], list[ScenarioResult]] = defaultdict(list)
+    for scenario in report.scenarios:
+        if scenario.verdict in (*_FAILING, Verdict.KNOWN):
+            alike[scenario.verdict, scenario.reason].append(scenario)
+    for (verdict, reason), scenarios in alike.items():
+        first = scenarios[0]
+        again = replay_command(
+            report.programs,
+            [surface_of(first.id)],
+            [scenario_argument(first.path, first.id)],
+        )
+        yield Card(
+            KNOWN if verdict is Verdict.KNOWN else COUNTS,
+            str(verdict),
+            first.id,
+            first.title,
+            reason,
+            kind="scenario",
+            scenario=first.id,
+            path=first.path,
+            trace=first.trace,
+            repeat=again,
+            known=reason if verdict is Verdict.KNOWN else "",
+            scenarios=tuple(scenario.id for scenario in scenarios),
+        )
+
+
+def _race_cards(report: Report) -> Iterator[Card]:
+    for race in report.races:
+        if race.verdict not in _FAILING:
+            continue
+        failed = next((one for one in race.placements if one.verdict in _FAILING), None)
+        name = _race_name(race.action, failed)
+        yield Card(
+            COUNTS,
+            str(race.verdict),
+            race.id,
+            f"the action {race.action} at every position of {race.scenario}",
+            race.reason,
+            kind="race",
+            scenario=race.id,
+            path=race.path,
+            race=name,
+            trace=failed.trace if failed else "",
+            repeat=replay_command(
+                report.programs,
+                [surface_of(race.scenario)],
+                [scenario_argument(race.path, race.scenario)],
+                race=name,
+            ),
+        )
+
+
+def _race_name(action: str, placement: PlacementResult | None) -> str:
+    return f"{action}@{placement.position}" if placement else action
+
+
+def _generated_cards(report: Report) -> Iterator[Card]:
+    """Yield a card for each failure of generated cases, and for each note of a search."""
+    for fuzz in report.fuzz:
+        red = "RED" in fuzz["verdict"]
+        for failure in fuzz["failures"]:
+            is_known = bool(failure.get("known"))
+            yield Card(
+                KNOWN if is_known else COUNTS,
+                "KNOWN" if is_known else "FAIL",
+                str(failure["id"]),
+                str(failure["cause"]),
+                str(failure["text"]),
+                kind="generated case",
+                subject=str(failure.get("occasion") or ""),
+                repeat=failure["replay"] or "",
+                paste=str(failure.get("document") or ""),
+            )
+        for note in fuzz["notes"]:
+            yield Card(
+                COUNTS if red else UNCOUNTED,
+                "FAIL" if red else "INFO",
+                "generated cases",
+                "a note of the search",
+                str(note),
+                kind="note",
+            )

@@ -1,0 +1,3 @@
+function drawConversation(place, diagram) {
+  place.replaceChildren(element("p", {}, visible(diagram.title)));
+}
