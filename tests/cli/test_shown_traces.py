@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from command_line import call
@@ -57,3 +58,40 @@ def test_error_code_is_explained_without_a_separator() -> None:
     said = call("harness", "explain", "-32600")
     assert said.status == 0
     assert said.out.startswith("-32600 (error code): invalid request")
+
+
+def test_trace_is_drawn_as_mermaid_text_and_as_svg() -> None:
+    drawn = call("harness", "show", TRACE, "--mermaid", "--method", "turn/*")
+    assert (drawn.status, drawn.err) == (0, "")
+    assert drawn.out.startswith("sequenceDiagram\n")
+    arrows = [line for line in drawn.out.splitlines() if ": " in line]
+    assert [line.strip().split(":")[0] for line in arrows] == [
+        "client->>server",
+        "server-->>client",
+        "server-)client",
+        "client->>server",
+        "server-->>client",
+        "server-)client",
+    ]
+    drawn = call("harness", "show", TRACE, "--svg")
+    assert (drawn.status, drawn.err) == (0, "")
+    root = ElementTree.fromstring(drawn.out)
+    words = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"interrupted", "turn/interrupt", "turn/interrupt result", "end: quiescent"} <= words
+    part = call("harness", "show", TRACE, "--svg", "--message", "12")
+    assert "#14" in part.out
+    assert "#15" not in part.out
+
+
+def test_diagram_and_json_file_go_together(tmp_path: Path) -> None:
+    file = tmp_path / "shown.json"
+    drawn = call("harness", "show", TRACE, "--mermaid", "--json", str(file))
+    assert drawn.out.startswith("sequenceDiagram\n")
+    assert json.loads(file.read_text("utf-8"))["end"] == "quiescent"
+
+
+@pytest.mark.parametrize("options", [["--svg", "--mermaid"], ["--svg", "--json", "-"]])
+def test_two_forms_for_one_output_are_an_error(options: list[str]) -> None:
+    said = call("harness", "show", TRACE, *options)
+    assert (said.status, said.out) == (2, "")
+    assert "--stdin, --mermaid, --svg and --json - print: give one of them" in said.err

@@ -21,6 +21,8 @@ from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.escapes import visible
 from harness.protocol.values import MISSING, read_path
+from harness.report.diagram.build import build_diagram
+from harness.report.diagram.model import Diagram
 from harness.report.results.baseline import reason_of
 from harness.report.wire_lines import CONTEXT_FRAMES, MAX_MESSAGE_CHARACTERS
 from harness.trace.correlation import Correlation
@@ -141,6 +143,16 @@ class Shown:
             "damage": self.trace.damage,
             "end": str(self.trace.end),
         }
+
+    def diagram(self) -> Diagram:
+        """Return the chosen messages, events and silences as a sequence diagram."""
+        return build_diagram(
+            self.trace,
+            self.violations,
+            frames=self.frames,
+            gaps=self.gaps,
+            shows_mark=self._shows_mark,
+        )
 
     def _shows_mark(self, mark: Mark[Any]) -> bool:
         return (

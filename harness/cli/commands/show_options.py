@@ -7,12 +7,15 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, check_targets, write_json
 from harness.cli.commands.run_commands import exit_on_error
+
+if TYPE_CHECKING:
+    from harness.report.diagram.model import Diagram
 
 _TIME = "a time: 8300 (milliseconds), 8.3s or 2m"
 
@@ -38,6 +41,10 @@ def show(
     until: Annotated[str, typer.Option(metavar="TIME", help=f"up to {_TIME}")] = "",
     target: Annotated[str, typer.Option(help="a profile: its names and known deviations")] = "",
     json: JsonOption = "",
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="as a sequence diagram: Mermaid text")
+    ] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="as a sequence diagram: an SVG file")] = False,
     pager: Annotated[bool, typer.Option(help="page long output in a terminal")] = True,
 ) -> None:
     """Show a trace: its messages with times and pairs, silences, and findings of its check.
@@ -52,6 +59,8 @@ def show(
 
     with exit_on_error():
         check_targets(json)
+        if stdin + mermaid + svg + (json == STANDARD_OUTPUT) > 1:
+            raise UsageError("--stdin, --mermaid, --svg and --json - print: give one of them")
         path = find_kept_file(trace)
         if stdin:
             sys.stdout.buffer.write(sent_bytes(path))
@@ -64,12 +73,23 @@ def show(
         )
         if json:
             write_json(shown.json(), json)
-        if json != STANDARD_OUTPUT:
+        if mermaid or svg:
+            _print_diagram(shown.diagram(), as_svg=svg)
+        elif json != STANDARD_OUTPUT:
             _print(list(shown.lines()), pager=pager)
 
 
 def _wants_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _print_diagram(diagram: "Diagram", *, as_svg: bool) -> None:
+    """Print a diagram as UTF-8, whatever the locale is: SVG files have that encoding."""
+    from harness.report.diagram.mermaid import mermaid_text
+    from harness.report.diagram.svg import svg_text
+
+    text = svg_text(diagram) if as_svg else mermaid_text(diagram)
+    sys.stdout.buffer.write(text.encode())
 
 
 def _print(lines: Sequence[str], *, pager: bool) -> None:

@@ -33,6 +33,7 @@ from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.gaps import Gap, events_of, find_gaps
 from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 from harness.trace.mcp_marks import McpAnswer, McpRequest
+from harness.trace.surfaces import SESSION
 from harness.trace.trace import Mark, Trace
 
 # Fewer deltas in a row are drawn one by one.
@@ -127,7 +128,8 @@ class _Builder:
         column = self._ends(frame)[frame.direction is Direction.FROM_TARGET]
         former = self._last_connection.get(column)
         self._last_connection[column] = frame.connection
-        if former not in (None, frame.connection):
+        is_session = self._trace.header.surface == SESSION  # A program has a note when it starts.
+        if is_session and former not in (None, frame.connection):
             words = labels.shorten(f"connection {frame.connection}")
             yield Note(time=frame.at, kind=NoteKind.PROCESS, text=words, over=(column,))
 
@@ -167,7 +169,7 @@ class _Builder:
         if kind is NoteKind.GATE and MODEL in names:
             return (MODEL,)
         connection = mark.body.connection_id
-        if connection is not None and self._trace.header.surface == "session":
+        if connection is not None and self._trace.header.surface == SESSION:
             return (self._columns.clients.get(connection, "client"),)
         return (SERVER,) if kind in (NoteKind.PROCESS, NoteKind.STDERR) else ()
 

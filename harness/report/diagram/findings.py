@@ -51,6 +51,7 @@ def place_findings(trace: Trace, findings: Iterable[Row | Finding]) -> PlacedFin
     by_frame: defaultdict[int, list[FindingMark]] = defaultdict(list)
     others: list[FindingMark] = []
     missing: dict[tuple[str, int], MissingMessage] = {}
+    explained: set[tuple[str, int]] = set()
     for finding in findings:
         if isinstance(finding, Row) and finding.verdict not in _SHOWN:
             continue
@@ -61,6 +62,7 @@ def place_findings(trace: Trace, findings: Iterable[Row | Finding]) -> PlacedFin
             by_frame[seq].append(_mark_of(finding, path, in_proof=seq != wrong))
         if lacking is not None:
             key = lacking.label, lacking.because.seq
+            explained |= {(lacking.label, seq) for seq in paths}
             earlier = missing[key].marks if key in missing else ()
             marks = (*earlier, _mark_of(finding))
             missing[key] = MissingMessage(
@@ -68,9 +70,8 @@ def place_findings(trace: Trace, findings: Iterable[Row | Finding]) -> PlacedFin
             )
         elif wrong is None:
             others.append(_mark_of(finding))
-    for owed in _owed_messages(trace):
-        missing.setdefault((owed.label, owed.because.seq), owed)
-    return PlacedFindings(by_frame, list(missing.values()), others)
+    owed = [one for one in _owed_messages(trace) if (one.label, one.because.seq) not in explained]
+    return PlacedFindings(by_frame, [*missing.values(), *owed], others)
 
 
 def _mark_of(finding: Row | Finding, path: str = "", *, in_proof: bool = False) -> FindingMark:

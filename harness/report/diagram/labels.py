@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from harness.protocol.escapes import visible, visible_json
 from harness.protocol.values import dig, obj, read_path, text
-from harness.report.diagram.model import MessageKind, NoteKind
+from harness.report.diagram.model import Folded, Message, MessageKind, Missing, Note, NoteKind, Row
 from harness.trace import marks, mcp_marks
 from harness.trace.excerpt import Spot, excerpt
 from harness.trace.frame import Frame, Kind
@@ -13,6 +13,7 @@ from harness.trace.mark_rows import to_row
 
 MAX_LABEL_CHARACTERS: Final = 90
 MAX_NOTE_CHARACTERS: Final = 240
+_NOTE_WORDS: Final = {NoteKind.STEP: "step: ", NoteKind.STDERR: "stderr: "}
 # Characters of a longer line that are kept, around the members that findings name.
 MAX_DETAIL_CHARACTERS: Final = 20_000
 # Bytes of a longer line that are looked at.
@@ -129,7 +130,7 @@ def _note_of(body: marks.MarkBody) -> tuple[NoteKind, str] | None:
         case marks.StepBegins(name=name, line=line):
             return NoteKind.STEP, f"{name} (line {line})" if line else name
         case marks.EndingBegins():
-            return NoteKind.STEP, "the steps end"
+            return NoteKind.STEP, "the end of the scenario"
         case marks.GateOpened(gate=gate):
             return NoteKind.GATE, f"gate {gate} opens"
         case marks.RaceActs(action=action):
@@ -154,7 +155,7 @@ def _process_note(body: marks.MarkBody) -> tuple[NoteKind, str] | None:
             return NoteKind.PROCESS, f"{connection} ended with status {status}{how}"
         case marks.RecorderNote(note=note, server_ended=True, status=status):
             return NoteKind.PROCESS, f"the server ended with status {status}: {note}"
-        case marks.ProgramErrors(text=words):
+        case marks.ProgramErrors(text=words) if words.strip():
             return NoteKind.STDERR, " | ".join(words.strip().splitlines()[-3:])
         case mcp_marks.McpStarted(server=server):
             return NoteKind.PROCESS, f"MCP server {server} started"
@@ -178,3 +179,19 @@ def _event_note(body: marks.MarkBody) -> tuple[NoteKind, str] | None:
             return NoteKind.EVENT, f"{path} {'exists' if exists else 'does not exist'}"
         case _:
             return None
+
+
+def row_label(row: Row) -> str:
+    """Return the text that is drawn for a row."""
+    match row:
+        case Message():
+            return row.label
+        case Folded():
+            return f"{row.label}, {row.count} times"
+        case Missing():
+            return f"{row.label} {'never came' if row.marks else 'is owed'}"
+        case Note():
+            return f"{_NOTE_WORDS.get(row.kind, '')}{row.text}"
+        case _:
+            waiting = f", waiting for {row.waiting_for}" if row.waiting_for else ""
+            return f"{row.seconds:.1f} s of silence{waiting}"
