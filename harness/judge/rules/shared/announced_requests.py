@@ -1,6 +1,7 @@
 """Base of rules on accepted requests that must be announced by a notification."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from harness.judge.rules.shared.view_queries import describe_silence, is_failure
 from harness.judge.rules.shared.violations import Member, absent
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame
+from harness.trace.order import came_before
 
 
 class AnnouncedRequests(Monitor, ABC):
@@ -85,7 +87,7 @@ class AnnouncedRequests(Monitor, ABC):
             if not self.is_due(exchanges, request, answer):
                 self._accepted.remove((request, answer))
                 continue
-            notifications = notifications_after(exchanges, self.notification, request)
+            notifications = self._announcements(exchanges, request, answer)
             if now is not None:
                 notifications = [
                     notification
@@ -103,3 +105,36 @@ class AnnouncedRequests(Monitor, ABC):
                 level, actual = self.level_of(exchanges, request), describe_silence(self.trace)
                 thread_field = Member(request, ("params", "threadId"))
                 yield absent(subject, frames, expected, actual, thread_field, level=level)
+
+    def _announcements(self, exchanges: Exchanges, request: Frame, answer: Frame) -> list[Frame]:
+        """Return the notifications that may announce a request.
+
+        They came before the next such request about the thread. Any later one counts if a client
+        got one for each of these requests, since they may be late.
+        """
+        notifications = notifications_after(exchanges, self.notification, request)
+        later = [
+            other
+            for other, other_answer in self._later_requests(exchanges, request, answer)
+            if self.is_due(exchanges, other, other_answer)
+        ]
+        if not later:
+            return notifications
+        in_time = [frame for frame in notifications if came_before(frame, later[0])]
+        numbers = Counter(frame.connection for frame in notifications)
+        are_late = max(numbers.values(), default=0) > len(later)
+        return in_time or (notifications if are_late else [])
+
+    def _later_requests(
+        self, exchanges: Exchanges, request: Frame, answer: Frame
+    ) -> Iterator[tuple[Frame, Frame]]:
+        """Yield the accepted requests of the same kind about the thread after an answer."""
+        for other in exchanges.requests(request.method or ""):
+            other_answer = exchanges.answer_of(other)
+            if (
+                came_before(answer, other)
+                and thread_of_request(other) == thread_of_request(request)
+                and other_answer is not None
+                and not is_failure(other_answer)
+            ):
+                yield other, other_answer

@@ -193,6 +193,18 @@ def followers(exchanges: Exchanges, thread_id: str, message: Frame) -> Followers
     return now
 
 
+def last_opening(
+    exchanges: Exchanges, connection: str, thread_id: str, before: Frame
+) -> Frame | None:
+    """Return the request by which a connection last opened a thread before a message, or None."""
+    opening: Frame | None = None
+    for request in exchanges.requests(*OPENING_METHODS, before=before):
+        answer = exchanges.answer_of(request) if request.connection == connection else None
+        if answer is not None and came_before(answer, before):
+            opening = request if _opens(request, answer, thread_id) else opening
+    return opening
+
+
 def keeps_following(exchanges: Exchanges, connection: str, thread_id: str, after: Frame) -> bool:
     """Return whether a client follows a thread long enough to receive a message due after `after`.
 

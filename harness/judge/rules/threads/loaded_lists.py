@@ -11,6 +11,7 @@ from harness.judge.rules.shared.subscriptions import (
     Exchanges,
     closings,
     followers,
+    last_opening,
     thread_of_request,
 )
 from harness.judge.rules.shared.violations import member, unexpected_member, wrong
@@ -52,8 +53,9 @@ class ListsLoaded(Monitor):
     A thread must be in it if it was started, resumed or forked before the first page was requested,
     and a client followed it until the last one came. A thread must not be on any page if its
     thread/closed came here before that page was requested, and no request about it was sent since
-    it was unsubscribed. Left open: every other thread, also those that were archived, or reported
-    as closed or notLoaded for another reason; order and repetition.
+    it was last unsubscribed. Left open: every other thread, also those that were archived, or
+    reported as closed or notLoaded for another reason, since they were last opened; order and
+    repetition.
     """
 
     def begin(self) -> None:
@@ -100,17 +102,36 @@ class ListsLoaded(Monitor):
         for thread_id in exchanges.thread_ids():
             before = followers(exchanges, thread_id, first)
             now = followers(exchanges, thread_id, last)
-            if not before.connections or not now.connections or not now.unbroken:
+            if not before.connections or not now.connections:
                 continue
-            requests = exchanges.requests(*UNLOADING, before=last)
-            if any(thread_of_request(request) in ("", thread_id) for request in requests):
-                continue
-            if closings(exchanges, thread_id, before=last):
-                continue
-            statuses = self.conversation.thread(thread_id).statuses
-            if not any(dig(frame.params, "status", "type") == "notLoaded" for frame in statuses):
+            openings = [
+                opening
+                for connection in before.connections & now.connections
+                if (opening := last_opening(exchanges, connection, thread_id, first))
+                is last_opening(exchanges, connection, thread_id, last)
+            ]
+            if any(
+                opening is not None and self._is_always_loaded(exchanges, thread_id, opening, last)
+                for opening in openings
+            ) or (now.unbroken and self._is_always_loaded(exchanges, thread_id, None, last)):
                 loaded.append(thread_id)
         return loaded
+
+    def _is_always_loaded(
+        self, exchanges: Exchanges, thread_id: str, opening: Frame | None, until: Frame
+    ) -> bool:
+        """Return whether no message says that a thread may be unloaded since its opening."""
+        unloading = [
+            frame
+            for frame in exchanges.requests(*UNLOADING, before=until)
+            if thread_of_request(frame) in ("", thread_id)
+        ]
+        unloading += closings(exchanges, thread_id, before=until)
+        statuses = self.conversation.thread(thread_id).statuses
+        unloading += [
+            frame for frame in statuses if dig(frame.params, "status", "type") == "notLoaded"
+        ]
+        return not any(opening is None or came_before(opening, frame) for frame in unloading)
 
     def _judge_closed(self, exchanges: Exchanges, request: Frame, page: Frame) -> Iterator[Outcome]:
         for index, listed_id in enumerate(arr(dig(page.result, "data"))):
@@ -141,13 +162,15 @@ class ListsLoaded(Monitor):
             if thread_of_request(frame) == thread_id
         ]
         if (
-            not closings_received
-            or not leavings
+            not leavings
+            or len(closings_received) < len(leavings)
             or not came_before(leavings[-1], closings_received[-1])
         ):
             return None
         for other in exchanges.all_requests(before=page):
             may_load = thread_of_request(other) == thread_id and other.method not in _HARMLESS
-            if may_load and came_before(leavings[0], other):
+            answer = exchanges.answer_of(other)
+            is_over = answer is not None and came_before(answer, leavings[-1])
+            if may_load and came_before(leavings[0], other) and not is_over:
                 return None
         return closings_received[-1]

@@ -13,21 +13,24 @@ from harness.judge.rules.shared.announced_requests import AnnouncedRequests
 from harness.judge.rules.shared.subscriptions import (
     UNSUBSCRIBE,
     Exchanges,
+    Followers,
     closings,
     followers,
+    last_opening,
     thread_of_request,
 )
 from harness.judge.rules.shared.view_queries import is_failure, request_subject
 from harness.judge.rules.shared.violations import member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
-from harness.protocol.values import dig, text
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
 from harness.trace.marks import Leaving
 from harness.trace.order import came_before, marked_before
 from harness.trace.views import ThreadView
 
 CLOSED: Final = "thread/closed"
+LOADED_LIST: Final = "thread/loaded/list"
 # Requests after which a thread may be loaded, or unloaded, for another reason.
 RELOADING: Final = tuple(m for m in methods_with("may-reload") if m != UNSUBSCRIBE)
 # All requests that may load or unload a thread.
@@ -48,10 +51,11 @@ class ClosedTold(AnnouncedRequests):
     Judged after a thread/unsubscribe that was answered `unsubscribed`, for a thread that its sender
     had started, resumed or forked and no other client followed. Since no subscribers remain,
     thread/closed must go to some connected client; which one, and whether it comes before the
-    answer, is open. SHOULD if another client has not unsubscribed: it may be subscribed without a
-    request. Left open: threads that had a turn at the unsubscribe (which may continue silently),
-    that were archived, reopened or given a turn afterwards, or followed by a client that the
-    harness disconnected.
+    answer, is open. The same after each resume. SHOULD if another client has not unsubscribed: it
+    may be subscribed without a request. Left open: threads that had a turn at the unsubscribe
+    (which may continue silently), that were archived since they were opened, that were reopened or
+    given a turn afterwards, unless a list or a status had shown them as not loaded before, or that
+    were followed by a client that the harness disconnected.
     """
 
     notification = CLOSED
@@ -63,12 +67,19 @@ class ClosedTold(AnnouncedRequests):
         before = followers(exchanges, thread_id, request)
         if before.connections != {here} or before.disconnected:
             return False
-        if closings(exchanges, thread_id, before=request):
+        opened = last_opening(exchanges, here, thread_id, request)
+        if opened is None or any(
+            came_before(opened, closed) for closed in closings(exchanges, thread_id, before=request)
+        ):
             return False
         if not all_turns_ended(self.conversation.thread(thread_id), request):
             return False
         requests = [frame for frame in exchanges.requests(*_LOADING) if _concerns(frame, thread_id)]
-        return not any(_stores(other) or came_before(request, other) for other in requests)
+        requests = [frame for frame in requests if came_before(opened, frame)]
+        if any(_stores(frame) and came_before(frame, request) for frame in requests):
+            return False
+        later = [frame for frame in requests if came_before(request, frame)]
+        return not later or _was_unloaded(exchanges, thread_id, answer, later[0])
 
     def level_of(self, exchanges: Exchanges, request: Frame) -> Level | None:
         ended = {
@@ -106,10 +117,10 @@ class KeptForOthers(Monitor):
     """Judges that no thread/closed comes for a thread while a client follows it.
 
     A finding: thread/closed names, anywhere in it, a thread that always had a follower since it was
-    opened: a connected client that started, resumed or forked it, and did not unsubscribe.
-    thread/closed says that no subscribers are left. A witness needs a client that unsubscribed
-    while another one followed. Left open: threads that a client archived, and messages without a
-    thread id.
+    opened: a connected client that started, resumed or forked it, and did not unsubscribe. The same
+    after a resume of an unsubscribed thread, if it had been reported as closed. thread/closed says
+    that no subscribers are left. A witness needs a client that unsubscribed while another one
+    followed. Left open: threads that a client archived, and messages without a thread id.
     """
 
     @on(CLOSED)
@@ -120,7 +131,9 @@ class KeptForOthers(Monitor):
             if any(_concerns(request, thread_id) for request in sent):
                 continue
             now = followers(exchanges, thread_id, frame)
-            if now.connections and now.unbroken:
+            if now.connections and (
+                now.unbroken or _was_closed_and_reopened(exchanges, thread_id, now, frame)
+            ):
                 who, subject = ", ".join(sorted(now.connections)), f"thread {thread_id}"
                 expected = f"no {CLOSED} of {subject}, since connection {who} follows it"
                 yield unexpected_member(subject, (frame,), member(frame), expected)
@@ -180,12 +193,15 @@ class UnsubscribeWords(Monitor):
         if not thread_id or before is None:
             return ()
         loading = list(exchanges.requests(*_LOADING, before=answer))
-        if any(_stores(frame) and _concerns(frame, thread_id) for frame in loading):
+        opened = last_opening(exchanges, request.connection, thread_id, request)
+        since = [frame for frame in loading if opened is None or came_before(opened, frame)]
+        if any(_stores(frame) and _concerns(frame, thread_id) for frame in since):
             return ()
         now = followers(exchanges, thread_id, request)
-        if request.connection in now.connections:
+        if opened is not None and request.connection in now.connections:
             closed = closings(exchanges, thread_id, before=answer)
-            return () if closed else ("unsubscribed",)
+            late = any(came_before(opened, frame) for frame in closed)
+            return () if late else ("unsubscribed",)
         own_requests = [frame for frame in before if frame.connection == request.connection]
         if not own_requests or now.disconnected:
             return ()
@@ -206,6 +222,53 @@ def all_turns_ended(thread: ThreadView, request: Frame) -> bool:
         for turn in thread.turns.values()
         if any(came_before(start, request) for start in (turn.request, *turn.starts) if start)
     )
+
+
+def _was_unloaded(exchanges: Exchanges, thread_id: str, answer: Frame, reopening: Frame) -> bool:
+    """Return whether a list or a status showed, between two messages, that a thread is unloaded."""
+    for frame in exchanges.frames:
+        if not came_before(answer, frame) or not came_before(frame, reopening):
+            continue
+        if frame.method == "thread/status/changed":
+            params = obj(frame.params)
+            is_unloaded = dig(params, "status", "type") == "notLoaded"
+            if is_unloaded and params.get("threadId") == thread_id:
+                return True
+            continue
+        request = exchanges.request_of(frame)
+        if request is None or request.method != LOADED_LIST or not came_before(answer, request):
+            continue
+        is_whole = not obj(request.params) and dig(frame.result, "nextCursor") is None
+        thread_ids = dig(frame.result, "data")
+        if is_whole and isinstance(thread_ids, list) and thread_id not in thread_ids:
+            return True
+    return False
+
+
+def _was_closed_and_reopened(
+    exchanges: Exchanges, thread_id: str, now: Followers, closed: Frame
+) -> bool:
+    """Return whether a thread/closed had come for each unsubscription before a follower's opening.
+
+    Then a later one cannot be a late one.
+    """
+    for connection in now.connections:
+        opened = last_opening(exchanges, connection, thread_id, closed)
+        if opened is None:
+            continue
+        left = [
+            frame
+            for frame in exchanges.requests(UNSUBSCRIBE, before=opened)
+            if _concerns(frame, thread_id)
+        ]
+        reported = [
+            frame
+            for frame in closings(exchanges, thread_id, before=opened)
+            if frame.connection == closed.connection
+        ]
+        if left and len(reported) >= len(left):
+            return True
+    return False
 
 
 def _concerns(request: Frame, thread_id: str) -> bool:
