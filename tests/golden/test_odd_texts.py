@@ -42,6 +42,8 @@ from harness.report.compare.plain import to_plain as plain_comparison
 from harness.report.compare.text import markdown as compare_page
 from harness.report.compare.text import text_lines as compare_lines
 from harness.report.compare.values import Run
+from harness.report.diagram.mermaid import mermaid_text
+from harness.report.diagram.svg import svg_text
 from harness.report.github import annotations
 from harness.report.html.page import run_page
 from harness.report.json_form import read_report
@@ -155,6 +157,8 @@ def test_value_that_is_nested_deeply_breaks_no_rule_and_no_output(tmp_path: Path
         save(trace, path := tmp_path / f"{number}.jsonl")
         shown = show_trace(path)
         harmless(shown.lines())
+        harmless(mermaid_text(shown.diagram()))
+        harmless(svg_text(shown.diagram()))
         crashed = [row.actual[-400:] for row in shown.violations if row.subject == CRASH_SUBJECT]
         assert crashed == [], name
         record_trace(BOOK, trace)
@@ -235,6 +239,10 @@ def show_check_and_connect_print_no_control_character(judged: Judged, _: Path) -
         harmless(stored.lines())
         plain_json(json_text(stored.json()))
         harmless(stored.show_message(len(trace.frames) - 1).lines())
+        diagram = stored.diagram()
+        plain_json(json_text(diagram.as_json()))
+        harmless(mermaid_text(diagram))
+        ElementTree.fromstring(harmless(svg_text(diagram)).encode())
         harmless(check.lines())
         shown: list[str] = []
         display = Display(shown.append, BOOK, colour=False)
