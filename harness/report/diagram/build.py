@@ -29,7 +29,7 @@ from harness.report.diagram.model import (
 )
 from harness.report.results.outcome import Finding
 from harness.trace.correlation import Correlation
-from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.frame import Direction, Frame
 from harness.trace.gaps import Gap, events_of, find_gaps
 from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 from harness.trace.mcp_marks import McpAnswer, McpRequest
@@ -225,7 +225,7 @@ def _delta_key(row: Row, trace: Trace) -> tuple[str, ...] | None:
         return None
     frame = trace.frames[row.frame]
     params = obj(frame.params)
-    if frame.kind is not Kind.NOTIFICATION or not isinstance(params.get("delta"), str):
+    if not isinstance(params.get("delta"), str):
         return None
     return row.source, row.target, name_of(frame), text(params.get("itemId"))
 

@@ -1,13 +1,12 @@
 """Words of a diagram: labels of messages, of calls of models and tools, and of events."""
 
-import json
 from typing import Any, Final
 
-from harness.protocol.escapes import visible, visible_json
+from harness.protocol.escapes import json_text, visible, visible_json
 from harness.protocol.values import dig, obj, read_path, text
 from harness.report.diagram.model import Folded, Message, MessageKind, Missing, Note, NoteKind, Row
 from harness.trace import marks, mcp_marks
-from harness.trace.excerpt import Spot, excerpt
+from harness.trace.excerpt import Spot
 from harness.trace.frame import Frame, Kind
 from harness.trace.mark_rows import to_row
 
@@ -16,8 +15,6 @@ MAX_NOTE_CHARACTERS: Final = 240
 _NOTE_WORDS: Final = {NoteKind.STEP: "step: ", NoteKind.STDERR: "stderr: "}
 # Characters of a longer line that are kept, around the members that findings name.
 MAX_DETAIL_CHARACTERS: Final = 20_000
-# Bytes of a longer line that are looked at.
-MAX_DETAIL_BYTES: Final = 1_000_000
 
 KIND_OF_FRAME: Final = {
     Kind.REQUEST: MessageKind.REQUEST,
@@ -72,22 +69,15 @@ def frame_detail(frame: Frame, paths: list[str]) -> str:
     It is JSON if the message is, unless it is longer than `MAX_DETAIL_CHARACTERS`: then it has the
     beginning and the members at `paths`, with the numbers of characters left out between.
     """
-    if len(frame.raw) > MAX_DETAIL_BYTES:
-        return frame.text(MAX_DETAIL_CHARACTERS // 2)
-    line = frame.raw.decode("utf-8", "backslashreplace")
-    if len(line) <= MAX_DETAIL_CHARACTERS:
-        return visible_json(line)
-    return excerpt(line, [Spot(read_path(path)) for path in paths], MAX_DETAIL_CHARACTERS)
+    if len(frame.raw) > MAX_DETAIL_CHARACTERS:
+        return frame.text(MAX_DETAIL_CHARACTERS, [Spot(read_path(path)) for path in paths])
+    return visible_json(frame.raw.decode("utf-8", "backslashreplace"))
 
 
 def mark_detail(body: marks.MarkBody) -> str:
     """Return a mark as JSON, shortened."""
-    line = json.dumps({"mark": body.kind, **to_row(body)}, ensure_ascii=False)
-    return (
-        visible_json(line)
-        if len(line) <= MAX_DETAIL_CHARACTERS
-        else shorten(line, MAX_DETAIL_CHARACTERS)
-    )
+    line = json_text({"mark": body.kind, **to_row(body)})
+    return shorten(line, MAX_DETAIL_CHARACTERS)
 
 
 def call_label(body: marks.ModelCall) -> str:

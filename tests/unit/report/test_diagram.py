@@ -28,6 +28,8 @@ from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Trace
 from tests.rules.traces import Talk, agent_message, turn_object
 
+TO_CLIENT = Direction.FROM_TARGET
+
 
 def judged(trace: Trace) -> Diagram:
     """The diagram of a trace with the findings of all rules of sessions."""
@@ -120,6 +122,15 @@ def test_only_the_wrong_message_of_a_proof_is_marked_as_wrong() -> None:
     assert [mark.in_proof for mark in (*marks[0], *marks[2])] == [True, False]
 
 
+def test_first_member_of_a_finding_is_the_wrong_one() -> None:
+    talk = Talk().asks("thread/start").answers({}).tells("turn/started", turn=turn_object())
+    places = (Place(0, "params.a"), Place(0, "params.b"), Place(2, "params.turn"))
+    finding = Finding("scenario.expectation", "a differs", places=places)
+    marks = {row.frame: row.marks for row in messages(build_diagram(talk.trace(), [finding]))}
+    assert [(mark.path, mark.in_proof) for mark in marks[0]] == [("params.a", False)]
+    assert [(mark.path, mark.in_proof) for mark in marks[2]] == [("params.turn", True)]
+
+
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.NOT_EXERCISED])
 def test_rows_that_are_no_violations_mark_nothing(verdict: Verdict) -> None:
     row = Row("turn.status", "turn t1", verdict, Level.MUST, frames=(0,))
@@ -172,7 +183,7 @@ def test_message_that_came_too_late_is_missing_before_the_one_that_shows_it() ->
 
 
 def test_calls_of_models_and_tools_have_columns_of_their_own() -> None:
-    talk = Talk().asks("thread/start").calls("hello").ends(outcome=CallEnd.DISCONNECTED)
+    talk = Talk().asks("thread/start").calls("hel\u202elo").ends(outcome=CallEnd.DISCONNECTED)
     call = McpRequest(
         number=1, server="tiny", transport=McpTransport.STDIO, method="tools/call", tool="add"
     )
@@ -194,6 +205,7 @@ def test_calls_of_models_and_tools_have_columns_of_their_own() -> None:
     assert [row.kind for row in rows[:2]] == [MessageKind.REQUEST, MessageKind.ERROR]
     assert rows[2].label == "tools/call add"
     assert '"mark": "mcp-request"' in rows[2].detail
+    assert "hel\\u202elo" in rows[0].detail
 
 
 def test_clients_at_once_have_columns_and_one_after_the_other_share_one() -> None:
@@ -206,6 +218,16 @@ def test_clients_at_once_have_columns_and_one_after_the_other_share_one() -> Non
     assert [column.id for column in one.participants] == ["client", "server"]
     assert (NoteKind.PROCESS, "connection c2") in notes(one)
     assert any("killed" in words for kind, words in notes(one) if kind is NoteKind.PROCESS)
+
+
+def test_further_clients_share_the_last_column() -> None:
+    talk = Talk()
+    for _ in range(2):
+        for number in range(8):
+            talk.on(f"c{number}").asks("thread/list")
+    diagram = build_diagram(talk.trace(End.CLOSED))
+    assert [column.label for column in diagram.participants][-2:] == ["client c5, c6, c7", "server"]
+    assert len(diagram.participants) == 7
 
 
 def test_steps_gates_and_standard_error_are_notes() -> None:
@@ -232,7 +254,7 @@ def test_silence_says_how_long_and_for_what() -> None:
     recorder = Recorder(clock=lambda: now)
     recorder.record(b'{"id": 1, "method": "thread/list"}', Direction.TO_TARGET)
     now = 2.5
-    recorder.record(b'{"id": 1, "result": {}}', Direction.FROM_TARGET)
+    recorder.record(b'{"id": 1, "result": {}}', TO_CLIENT)
     [silence] = [row for row in build_diagram(recorder.trace).rows if isinstance(row, Silence)]
     assert (silence.time, silence.seconds) == (0.0, 2.5)
     assert silence.waiting_for == "the server to answer thread/list (#0)"
@@ -248,15 +270,24 @@ def test_chosen_messages_leave_out_the_others_and_their_findings() -> None:
 
 def test_long_lines_are_cut_and_what_is_not_printable_is_escaped() -> None:
     recorder = Recorder()
-    recorder.record(b'{"method": "' + b"x" * 5_000_000 + b'"}', Direction.FROM_TARGET)
-    recorder.record('{"method": "a\u202eb"}'.encode(), Direction.FROM_TARGET)
-    recorder.record(b"\x1b[31mred\x00\xff", Direction.FROM_TARGET)
+    recorder.record(b'{"method": "' + b"x" * 5_000_000 + b'"}', TO_CLIENT)
+    recorder.record('{"method": "a\u202eb"}'.encode(), TO_CLIENT)
+    recorder.record(b"\x1b[31mred\x00\xff", TO_CLIENT)
     rows = messages(build_diagram(recorder.trace))
     assert len(rows[0].label) <= MAX_LABEL_CHARACTERS
-    assert len(rows[0].detail) < 2 * MAX_DETAIL_CHARACTERS
+    assert len(rows[0].detail) < 2.1 * MAX_DETAIL_CHARACTERS
     assert rows[1].detail == '{"method": "a\\u202eb"}'
     assert rows[2].kind is MessageKind.MALFORMED
     assert all(text.isprintable() for row in rows for text in (row.label, row.detail))
+
+
+def test_long_line_keeps_the_wrong_member() -> None:
+    recorder = Recorder()
+    head = '{"method": "a", "params": {"x": "' + "x" * 900_000
+    recorder.record(f'{head}", "status": "odd", "y": "{"y" * 900_000}"}}}}'.encode(), TO_CLIENT)
+    [row] = messages(build_diagram(recorder.trace, [violation(0, "params.status")]))
+    assert '"status": "odd"' in row.detail
+    assert len(row.detail) < 2 * MAX_DETAIL_CHARACTERS
 
 
 def test_json_form_leaves_out_defaults_and_names_each_row() -> None:

@@ -284,6 +284,11 @@ def test_rows_of_five_hundred_messages_do_not_overlap() -> None:
     assert max(arrows) < height < 500 * 34
 
 
+def test_wide_characters_take_two_cells() -> None:
+    assert text_width("\u6f22") == text_width("aa")
+    assert fit_text("\u6f22" * 5, text_width("a" * 9)) == "\u6f22" * 4 + "…"
+
+
 @given(st.text(max_size=200), st.integers(20, 400))
 def test_cut_and_wrapped_texts_fit_their_width(text: str, width: int) -> None:
     assert text_width(fit_text(text, width)) <= width
