@@ -9,13 +9,18 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from harness.judge.verdict import Row
+from harness.report.diagram.build import build_diagram
+from harness.report.results.outcome import Finding
 from harness.report.wire_lines import load_stored
 
 MAX_CONVERSATION_BYTES: Final = 7_500_000
 """Characters of all conversations together; with the rest the page stays under 10 MB."""
+
+PlacedFinding: TypeAlias = tuple[Row | Finding, str]
+"""A finding on a conversation, and the end of the server's stderr."""
 
 
 class Conversations:
@@ -25,16 +30,23 @@ class Conversations:
         self._limit = limit
         self._data: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
-        self._rows: dict[str, list[Row]] = defaultdict(list)
+        self._findings: dict[str, list[PlacedFinding]] = defaultdict(list)
         self._used = 0
         self.left_out = 0
 
     def add_all(
-        self, first: Iterable[str], others: Iterable[str], proofs: Iterable[tuple[str, Row]]
+        self,
+        first: Iterable[str],
+        others: Iterable[str],
+        findings: Iterable[tuple[str, PlacedFinding]],
     ) -> None:
-        """Add the files of `first`, then as many of `others` as there is room for."""
-        for path, row in proofs:
-            self._rows[path].append(row)
+        """Add the files of `first`, then the smallest of `others` as long as there is room.
+
+        `findings` are the findings that the conversation of a file shows, each with the end of the
+        server's stderr.
+        """
+        for path, finding in findings:
+            self._findings[path].append(finding)
         wanted = list(dict.fromkeys(path for path in first if path))
         for path in wanted:
             self._add(path, is_needed=True)
@@ -46,7 +58,7 @@ class Conversations:
         if not is_needed and self._used >= self._limit:
             self.left_out += 1
             return
-        plain = _diagram(path, self._rows[path])
+        plain = _diagram(path, self._findings[path])
         if plain is None:
             return
         packed = pack(plain)
@@ -83,8 +95,9 @@ def _size(path: str) -> int:
         return 0
 
 
-def _diagram(path: str, rows: Sequence[Row]) -> dict[str, Any] | None:
+def _diagram(path: str, findings: Sequence[PlacedFinding]) -> dict[str, Any] | None:
     trace = load_stored(path)
     if trace is None:
         return None
-    return None
+    stderr = next((text for _, text in findings if text), "")
+    return build_diagram(trace, [finding for finding, _ in findings], stderr=stderr).as_json()

@@ -5,7 +5,7 @@ of messages. Scenarios and races that fail with the same reason are one card.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -50,7 +50,8 @@ class Card:
     """One finding. `trace` is the file of its conversation, "" for none; `line` that of its step.
 
     `mark` is FAIL, ERROR, KNOWN, or a level for what does not count. `frames` and `places` are its
-    proof in the conversation; `subjects` are others with the same cause: scenario, subject, actual.
+    proof in the conversation; `subjects` are others with the same cause: scenario, subject, actual;
+    `messages` are further findings of the same play.
     """
 
     group: str
@@ -74,6 +75,7 @@ class Card:
     wire: tuple[str, ...] = ()
     subjects: tuple[tuple[str, str, str], ...] = ()
     subjects_left: int = 0
+    messages: tuple[str, ...] = ()
     broken_in: tuple[str, ...] = ()
     repeat: str = ""
     stderr: str = ""
@@ -132,8 +134,7 @@ def _rule_card(
 ) -> Card:
     row, is_known = first.row, first.row.verdict is Verdict.KNOWN
     counts = not is_known and is_red(_with_proofs(rule, [first]), strict=report.strict)
-    # The last conversation of a scenario may be another run's; the kept one is this run's.
-    trace = first.trace if first.race else kept.get(first.scenario) or first.trace
+    trace = trace_of(first, kept)
     again = replay_command(
         report.programs,
         [surface_of(first.scenario)],
@@ -172,6 +173,14 @@ def _rule_card(
     )
 
 
+def trace_of(proof: Proof, kept: Mapping[str, str]) -> str:
+    """Return the file of a proof's conversation; `kept` are those of scenarios by id.
+
+    The last conversation of a scenario may be of a later run, the kept one is of this run.
+    """
+    return proof.trace if proof.race else kept.get(proof.scenario) or proof.trace
+
+
 def _with_proofs(rule: RuleResult, proofs: list[Proof]) -> RuleResult:
     """Return a rule's result with the violations of one cause alone."""
     return replace(rule, proofs=proofs, verdict=proofs[0].row.verdict)
@@ -194,24 +203,29 @@ def _scenario_cards(report: Report) -> Iterator[Card]:
         if scenario.verdict in (*_FAILING, Verdict.KNOWN):
             alike[scenario.verdict, scenario.reason].append(scenario)
     for (verdict, reason), scenarios in alike.items():
-        first = scenarios[0]
-        again = replay_command(
-            report.programs,
-            [surface_of(first.id)],
-            [scenario_argument(first.path, first.id)],
-        )
+        first, is_known = scenarios[0], verdict is Verdict.KNOWN
+        finding, _, line = first.messages[0] if first.messages else ("", "", 0)
+        more = f" and {len(scenarios) - 1} more" if len(scenarios) > 1 else ""
         yield Card(
-            KNOWN if verdict is Verdict.KNOWN else COUNTS,
+            KNOWN if is_known else COUNTS,
             str(verdict),
-            first.id,
-            first.title,
+            finding or "scenario",
+            f"in {first.id}{more}: {first.title}",
             reason,
             kind="scenario",
+            means=finding_kinds()[finding].means if finding in finding_kinds() else "",
             scenario=first.id,
             path=first.path,
+            line=line,
             trace=first.trace,
-            repeat=again,
-            known=reason if verdict is Verdict.KNOWN else "",
+            stderr=first.stderr.strip(),
+            messages=tuple(words for _, words, _ in first.messages if words != reason),
+            repeat=replay_command(
+                report.programs,
+                [surface_of(first.id)],
+                [scenario_argument(first.path, first.id)],
+            ),
+            known=reason if is_known else "",
             scenarios=tuple(scenario.id for scenario in scenarios),
         )
 

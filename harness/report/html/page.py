@@ -4,17 +4,18 @@ Everything can be read without the script, except the conversations, which it dr
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.judge.verdict import Verdict
 from harness.protocol.spec.book import Book
-from harness.report.html.conversations import MAX_CONVERSATION_BYTES, Conversations
-from harness.report.html.findings import COUNTS, GROUPS, Card, finding_cards
+from harness.report.html.conversations import MAX_CONVERSATION_BYTES, Conversations, PlacedFinding
+from harness.report.html.findings import COUNTS, GROUPS, Card, finding_cards, trace_of
 from harness.report.html.rendering import render
 from harness.report.html.scenario_facts import ScenarioFacts
 from harness.report.requirements import binds_clients_only, judged_requirements
+from harness.report.results.outcome import Finding
 from harness.report.results.report import Report, gravest_level, is_red
 from harness.report.results.rerun_command import near_path, replay_command, scenario_argument
 from harness.report.sequence_coverage import coverage_lines
@@ -82,21 +83,13 @@ def run_page(
     cards = finding_cards(report, book)
     plays = _plays(report, facts or {})
     conversations = Conversations(MAX_CONVERSATION_BYTES)
-    proofs = [(proof.trace, proof.row) for rule in report.rules for proof in rule.proofs]
-    kept = {one.id: one.trace for one in report.scenarios}
-    proofs += [
-        (kept.get(proof.scenario, ""), proof.row)
-        for rule in report.rules
-        for proof in rule.proofs
-        if not proof.race
-    ]
     conversations.add_all(
         [card.trace for card in cards],
         [
             *(play.trace for play in plays),
             *(placement.trace for play in plays for placement in play.placements),
         ],
-        proofs,
+        _shown_findings(report),
     )
     counting = sum(card.group == COUNTS for card in cards)
     return render(
@@ -132,6 +125,18 @@ def run_page(
         conversations=conversations,
         index=_index(report, plays),
     )
+
+
+def _shown_findings(report: Report) -> Iterator[tuple[str, PlacedFinding]]:
+    """Yield each finding with the file of its conversation."""
+    kept = {one.id: one.trace for one in report.scenarios}
+    for rule in report.rules:
+        for proof in rule.proofs:
+            yield trace_of(proof, kept), (proof.row, proof.stderr)
+    for scenario in report.scenarios:
+        for name, words, line in scenario.messages:
+            known = scenario.reason if scenario.verdict is Verdict.KNOWN else ""
+            yield scenario.trace, (Finding(name, words, line, known=known), scenario.stderr)
 
 
 def _facts(report: Report, harness: str) -> list[tuple[str, str]]:

@@ -153,6 +153,7 @@ def _scenario_result(outcome: ScenarioOutcome) -> ScenarioResult:
         snapshot=outcome.snapshot,
         runs=outcome.runs,
         failed_runs=outcome.failed_runs,
+        stderr=outcome.stderr if outcome.verdict in (Verdict.FAIL, Verdict.ERROR) else "",
     )
 
 

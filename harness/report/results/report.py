@@ -71,7 +71,8 @@ class ScenarioResult:
     One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
     offer, or `withheld` is the one that this machine cannot provide. `trace` is the file of the
     conversation, "" if it was not played. `snapshot` is the state of its transcript, None if none
-    is kept. It was played `runs` times, `failed_runs` of which failed.
+    is kept. It was played `runs` times, `failed_runs` of which failed. `messages` are its findings:
+    id, message, line of its file. `stderr` is the end of what the server wrote there, if it failed.
     """
 
     id: str
@@ -88,6 +89,7 @@ class ScenarioResult:
     snapshot: SnapshotResult | None = None
     runs: int = 1
     failed_runs: int = 0
+    stderr: str = ""
 
 
 @dataclass(frozen=True, slots=True)
