@@ -130,7 +130,7 @@ class _Builder:
         self._last_connection[column] = frame.connection
         is_session = self._trace.header.surface == SESSION  # A program has a note when it starts.
         if is_session and former not in (None, frame.connection):
-            words = labels.shorten(f"connection {frame.connection}")
+            words = labels.shorten(f"connection {frame.connection} begins")
             yield Note(time=frame.at, kind=NoteKind.PROCESS, text=words, over=(column,))
 
     def _mark_rows(self, mark: Mark[MarkBody]) -> Iterator[Row]:
@@ -147,7 +147,9 @@ class _Builder:
                 label, ends = labels.call_end_label(body), (MODEL, SERVER)
             case McpRequest():
                 tool = self._tool_of_request[body.number] = self._columns.tools[body.server]
-                kind, label = MessageKind.REQUEST, labels.tool_label(body)
+                is_request = not body.method.startswith("notifications/")
+                kind = MessageKind.REQUEST if is_request else MessageKind.NOTIFICATION
+                label = labels.tool_label(body)
                 ends = SERVER, tool
             case McpAnswer():
                 failed = body.failed or body.refused

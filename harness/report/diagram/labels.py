@@ -52,11 +52,12 @@ def frame_label(frame: Frame, request: Frame | None) -> str:
         failure = obj(frame.failure)
         words = (str(failure[name]) for name in ("code", "message") if name in failure)
         return shorten(f"{asked} error {' '.join(words)}".rstrip())
-    if frame.kind is Kind.MALFORMED or not obj(frame.json):
+    wrote = obj(obj(frame.json).get("wrote"))  # By an SDK's driver: the line of its agent.
+    event = wrote or obj(frame.json)
+    name = frame.method or text(event.get("type"))
+    if not name:
         return shorten(frame.text(MAX_LABEL_CHARACTERS)) or "(an empty line)"
-    name = frame.method or text(obj(frame.json).get("type"))
-    members = frame.params if frame.method else frame.json
-    return shorten(f"{name} {_hint(members)}".strip()) or "(a message)"
+    return shorten(f"{name} {_hint(frame.params if frame.method else event)}".rstrip())
 
 
 def _hint(members: Any) -> str:

@@ -10,7 +10,7 @@ SMALL_SIZE: Final = 11
 _LIGHT: Final = (
     "--page:#ffffff;--text:#1c2430;--muted:#5b6675;--line:#c9d1dc;--box:#f2f5f9;--edge:#b4bfcd;"
     "--request:#1d4ed8;--response:#1f6f43;--notification:#4b5a6e;--error:#b45309;"
-    "--wrong:#c01c1c;--wrong-box:#fdecec;--proof:#e08a8a;--quiet:#8a5a00;--quiet-box:#fff6e0"
+    "--wrong:#c01c1c;--wrong-box:#fdecec;--proof:#c95f5f;--quiet:#8a5a00;--quiet-box:#fff6e0"
 )
 _DARK: Final = (
     "--page:#11161d;--text:#e3e9f1;--muted:#97a3b3;--line:#33404f;--box:#1b232d;--edge:#465466;"
@@ -44,7 +44,7 @@ text{{fill:var(--text);white-space:pre}}
 .bad{{fill:var(--wrong);font-weight:600}} .why{{fill:var(--text);font-size:{SMALL_SIZE}px}}
 .band.mild{{fill:var(--quiet-box)}} .edge.mild,.bad.mild{{fill:var(--quiet)}}
 .note{{fill:var(--box);stroke:var(--edge)}}
-.silence{{fill:var(--quiet-box)}} .still{{fill:var(--quiet)}}
+.silence{{fill:var(--quiet-box)}} .still{{fill:var(--quiet);font-size:{SMALL_SIZE}px}}
 .gap{{stroke:var(--quiet);stroke-dasharray:1 5;stroke-width:2}}
 .rule{{stroke:var(--line);stroke-dasharray:1 3}}
 """

@@ -25,7 +25,9 @@ from harness.trace.frame import Direction
 from harness.trace.marks import CallEnd, GateOpened, ServerEnded, StepBegins
 from harness.trace.mcp_marks import McpAnswer, McpRequest, McpTransport
 from harness.trace.recorder import Recorder
-from harness.trace.trace import End, Trace
+from harness.trace.surface.registry import classify_of
+from harness.trace.surfaces import SDK
+from harness.trace.trace import End, Header, Trace
 from tests.rules.traces import Talk, agent_message, turn_object
 
 TO_CLIENT = Direction.FROM_TARGET
@@ -208,6 +210,28 @@ def test_calls_of_models_and_tools_have_columns_of_their_own() -> None:
     assert "hel\\u202elo" in rows[0].detail
 
 
+def test_lines_of_other_surfaces_have_the_names_of_their_events() -> None:
+    recorder = Recorder(Header(surface=SDK), classify=classify_of(SDK))
+    for line in (b'{"wrote": {"type": "turn.started"}}', b'{"ended": 0, "id": 1}', b"no JSON", b""):
+        recorder.record(line, TO_CLIENT)
+    diagram = build_diagram(recorder.trace)
+    assert [column.label for column in diagram.participants] == ["client", "SDK"]
+    assert [row.label for row in messages(diagram)] == [
+        "turn.started",
+        '{"ended": 0, "id": 1}',
+        "no JSON",
+        "(an empty line)",
+    ]
+
+
+def test_notification_to_a_tool_is_no_request() -> None:
+    call = McpRequest(
+        number=1, server="tiny", transport=McpTransport.HTTP, method="notifications/initialized"
+    )
+    [row] = messages(build_diagram(Talk().mark(call).trace(End.CLOSED)))
+    assert row.kind is MessageKind.NOTIFICATION
+
+
 def test_clients_at_once_have_columns_and_one_after_the_other_share_one() -> None:
     talk = Talk().asks("initialize").on("c2").asks("initialize").on("c1").asks("thread/list")
     together = build_diagram(talk.trace(End.CLOSED))
@@ -216,7 +240,7 @@ def test_clients_at_once_have_columns_and_one_after_the_other_share_one() -> Non
     after = Talk().asks("initialize").mark(ServerEnded(killed=True)).on("c2").asks("initialize")
     one = build_diagram(after.trace(End.CLOSED))
     assert [column.id for column in one.participants] == ["client", "server"]
-    assert (NoteKind.PROCESS, "connection c2") in notes(one)
+    assert (NoteKind.PROCESS, "connection c2 begins") in notes(one)
     assert any("killed" in words for kind, words in notes(one) if kind is NoteKind.PROCESS)
 
 
