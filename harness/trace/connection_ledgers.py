@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from harness.protocol.values import dig, obj, text
 from harness.trace.correlation import AmbiguousIds
 from harness.trace.frame import Direction, Frame
-from harness.trace.marks import Closed, Leaving, MarkBody
+from harness.trace.marks import Closed, Leaving, MarkBody, ServerEnded
 from harness.trace.obligations import Obligation, ObligationKind, ObligationLedger
 from harness.trace.trace import Mark
 
@@ -51,6 +51,7 @@ class ConnectionLedgers:
             if isinstance(mark.body, Closed):
                 ledger.close()
         for ledger in self._ledgers.values():
+            ledger.is_of_ended_process |= isinstance(mark.body, ServerEnded)
             ledger.feed_mark(mark)
 
     def open_obligations(self, *kinds: ObligationKind) -> list[Obligation]:

@@ -101,7 +101,7 @@ class ObligationLedger:
         self._announced: set[tuple[str, str]] = set()
         self._early_resolved = 0
         self.closed = False
-        self.client_left = False
+        self.client_left = self.is_of_ended_process = False
         self.waived: list[Obligation] = []
 
     def open_obligations(self, *kinds: ObligationKind) -> list[Obligation]:
@@ -120,8 +120,11 @@ class ObligationLedger:
 
     @property
     def has_lost_client(self) -> bool:
-        """Return whether the client of any connection has left so far."""
-        return self.client_left or any(ledger.client_left for ledger in self._ledgers.values())
+        """Return whether the client of any connection to this process has left so far."""
+        return self.client_left or any(
+            ledger.client_left and not ledger.is_of_ended_process
+            for ledger in self._ledgers.values()
+        )
 
     def is_subscribed(self, thread_id: str) -> bool:
         """Return whether the client is subscribed to a thread and its connection is open."""

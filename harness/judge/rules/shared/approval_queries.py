@@ -11,7 +11,8 @@ from harness.judge.base import Monitor, Outcomes, on, on_answer, on_harness_mess
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.order import came_before, earliest
+from harness.trace.marks import ServerEnded
+from harness.trace.order import came_before, earliest, marked_before
 from harness.trace.views import Conversation, ItemView, TurnView
 
 # The item type of each approval request ("Server requests").
@@ -52,7 +53,9 @@ class ApprovalMonitor(Monitor):
         self._unanswered: list[Frame] = []
         self._due = 0
         self._withdrawn: set[Frame] = set()
-        self._looked_at = 0
+        self._looked_at = self._marks_seen = 0
+        self._clients: set[str] = set()
+        self._lasting_clients: set[str] = set()
         self._several_clients = False
 
     @on_sent(*DISRUPTING)
@@ -197,13 +200,23 @@ class ApprovalMonitor(Monitor):
         return self.trace.before(answer, turn.request) is True
 
     def has_one_client(self) -> bool:
-        """Return whether the trace has only this connection.
+        """Return whether no other client can have answered approvals, or allowed more, by now.
 
-        Another client could answer approvals too.
+        The clients of an earlier process of the server count only if one gave a lasting answer.
         """
-        frames = self.trace.frames
+        frames, marks = self.trace.frames, self.trace.marks
         while not self._several_clients and self._looked_at < len(frames):
-            self._several_clients = frames[self._looked_at].connection != frames[0].connection
+            frame = frames[self._looked_at]
+            while self._marks_seen < len(marks) and marked_before(marks[self._marks_seen], frame):
+                if isinstance(marks[self._marks_seen].body, ServerEnded):
+                    self._clients.clear()
+                self._marks_seen += 1
+            is_answer = frame.kind is Kind.RESPONSE and not frame.from_target
+            if is_answer and text(dig(frame.result, "decision")) in LASTING:
+                self._lasting_clients.add(frame.connection)
+            self._clients.add(frame.connection)
+            others = self._lasting_clients - {frame.connection}
+            self._several_clients = len(self._clients) > 1 or bool(others)
             self._looked_at += 1
         return not self._several_clients
 

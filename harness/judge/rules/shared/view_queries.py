@@ -14,8 +14,8 @@ from harness.judge.rules.shared.violations import Member, member
 from harness.protocol.spec.item_types import delta_types
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import SAYS_NOTHING, Frame, Kind
-from harness.trace.marks import Settled
-from harness.trace.order import came_before, came_between, earliest
+from harness.trace.marks import ServerEnded, Settled
+from harness.trace.order import came_before, came_between, earliest, marked_before
 from harness.trace.trace import Trace
 from harness.trace.views import Conversation, ThreadView, TurnView
 
@@ -241,6 +241,21 @@ def connection_suffix(trace: Trace, frame: Frame) -> str:
     """Return ` on connection <name>` for a finding, "" while the trace has one connection."""
     several = any(other.connection != frame.connection for other in trace.frames)
     return f" on connection {frame.connection}" if several else ""
+
+
+def has_other_clients(trace: Trace, frame: Frame) -> bool:
+    """Return whether another client spoke with the same process of the server as in a message.
+
+    A connection belongs to the process in which its first message was sent.
+    """
+    ends = [mark for mark in trace.marks if isinstance(mark.body, ServerEnded)]
+    own = next(other for other in trace.frames if other.connection == frame.connection)
+    before = sum(marked_before(mark, own) for mark in ends)
+    return any(
+        other.connection != frame.connection
+        and sum(marked_before(mark, other) for mark in ends) == before
+        for other in trace.frames
+    )
 
 
 def item_in(frame: Frame) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from harness.judge.rules.shared.skill_listings import LIST, Listing, parse_listi
 from harness.judge.rules.shared.skill_settings import settings_before
 from harness.judge.rules.shared.turn_calls import Calls, TurnCalls, is_completed
 from harness.judge.rules.shared.view_queries import (
+    has_other_clients,
     is_failure,
     plain_folder,
     request_subject,
@@ -237,7 +238,7 @@ class _PlainStart(Monitor):
         thread = self.conversation.threads.get(thread_id)
         if thread is None or thread.reply is None or not set(params) <= _PLAIN:
             return False
-        if any(frame.connection != request.connection for frame in self.trace.frames):
+        if has_other_clients(self.trace, request):
             return False
         methods = [
             request_sent.method

@@ -24,6 +24,7 @@ from harness.judge.base import (
 from harness.judge.rules.shared.state_tracking import RUNNING, needs_turn
 from harness.judge.rules.shared.view_queries import (
     began_here,
+    has_other_clients,
     opened_here,
     thread_members,
     was_away,
@@ -263,7 +264,7 @@ class ReadMatchesTurns(_Answered):
     def _judge_active(self, thread: ThreadView, report: _StatusReport) -> Outcomes:
         if self._is_at_rest(thread, report.request):
             # A turn may have begun on another connection, and not been reported here yet.
-            if any(frame.connection != report.answer.connection for frame in self.trace.frames):
+            if has_other_clients(self.trace, report.answer):
                 return None
             before = [s for s in thread.statuses if self.trace.before(s, report.request) is True]
             if before and text(dig(before[-1].params, "status", "type")) != ACTIVE:

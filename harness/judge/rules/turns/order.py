@@ -19,6 +19,7 @@ from harness.judge.rules.shared.view_queries import (
     DELTAS,
     began_here,
     completed_on_unknown_thread,
+    has_other_clients,
     is_named_by_turns_only,
     is_own_turn,
     thread_began_here,
@@ -199,8 +200,7 @@ class KnownThread(Monitor):
             or not is_named_by_turns_only(self.conversation, thread_id)
         ):
             return None
-        crowd = any(other.connection != frame.connection for other in self.trace.frames)
-        return None if crowd else running[0]
+        return None if has_other_clients(self.trace, frame) else running[0]
 
     def _wrong(
         self, turn: TurnView, thread_id: str, frame: Frame, level: Level | None = None

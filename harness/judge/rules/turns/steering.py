@@ -15,7 +15,7 @@ from harness.judge.base import (
 from harness.judge.rules.shared.state_tracking import FAILED, INTERRUPTED
 from harness.judge.rules.shared.steered_input import Inputs, Steer, steer_of
 from harness.judge.rules.shared.turn_calls import Undisturbed
-from harness.judge.rules.shared.view_queries import was_completed_before
+from harness.judge.rules.shared.view_queries import has_other_clients, was_completed_before
 from harness.judge.rules.shared.violations import Member, absent, member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import dig, text
@@ -82,7 +82,7 @@ class Precondition(Undisturbed):
         thread = self.conversation.threads.get(steer.thread_id)
         if thread is None or thread.reply is None or self._beginning or self.uncertain:
             return False
-        return all(message.connection == steer.request.connection for message in self.trace.frames)
+        return not has_other_clients(self.trace, steer.request)
 
 
 @rule(
@@ -130,8 +130,7 @@ class StartsNoTurn(Undisturbed):
 
     def finish(self) -> Outcomes:
         for steer in self._steers:
-            frames = self.trace.frames
-            if self.uncertain or any(f.connection != steer.request.connection for f in frames):
+            if self.uncertain or has_other_clients(self.trace, steer.request):
                 return
             new_turn = self._begun_by_itself(steer)
             if new_turn is not None:
