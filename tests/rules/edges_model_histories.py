@@ -7,7 +7,7 @@ from tests.rules.history_talk import FORK
 from tests.rules.told_talk import Told, answer
 from tests.rules.traces import THREAD
 
-APPLES, PEARS, PLUMS = "about apples", "about pears", "about plums"
+APPLES, PEARS, PLUMS, FIGS = "about apples", "about pears", "about plums", "about figs"
 FIRST = (APPLES, answer(APPLES))
 DROPPED, SENT, OTHERS = "rollback.unheard", "model.history-sent", "model.other-threads-unheard"
 
@@ -30,7 +30,40 @@ def ended(*, killed: bool) -> Told:
     return two().mark(ServerEnded(killed=killed)).mark(Closed("c1")).on("c2").reopens()
 
 
+def dropped_after_a_compaction() -> Told:
+    """A turn that began after a compaction is dropped."""
+    return compacted().turn(PLUMS, (PEARS,)).drops()
+
+
+def compacted_again(talk: Told) -> Told:
+    """Another compaction is made."""
+    talk.asks("thread/compact/start", threadId=THREAD).answers({})
+    talk.status("active").turn_started("turn_d")
+    return talk.item({"type": "contextCompaction", "id": "d-1"}, "turn_d").end_turn("turn_d")
+
+
+def compaction_unreported() -> Told:
+    """A compaction is granted, and perhaps made with a later turn."""
+    return two().asks("thread/compact/start", threadId=THREAD).answers({})
+
+
 LEGAL: list[Legal] = [
+    Legal(
+        DROPPED,
+        "in-the-summary-of-a-second-compaction",
+        lambda: compacted_again(compacted().turn(PLUMS, (PEARS,))).drops().turn(FIGS, (PLUMS,)),
+    ),
+    Legal(
+        DROPPED,
+        "rollback-beyond-a-compaction",
+        lambda: compacted().turn(PLUMS, (PEARS,)).drops(2, left=2).turn(FIGS, (PEARS,)),
+    ),
+    Legal(
+        DROPPED,
+        "summarized-later-than-it-was-requested",
+        lambda: compaction_unreported().turn(PLUMS, (PEARS,)).drops().turn(FIGS, (PLUMS,)),
+        hints=frozenset({"compact.item-emitted", "compact.told"}),
+    ),
     Legal(SENT, "compacted-on-request", lambda: compacted().turn(PLUMS, (PEARS,))),
     Legal(SENT, "compacted-by-itself", lambda: two().turn(PLUMS, (PEARS,), compacts=True)),
     Legal(SENT, "turn-lost-with-a-killed-server", lambda: ended(killed=True).turn(PLUMS, FIRST)),
@@ -54,6 +87,27 @@ LEGAL: list[Legal] = [
 ]
 
 ILLEGAL: list[Illegal] = [
+    Illegal(
+        DROPPED,
+        "dropped-after-a-compaction",
+        lambda: dropped_after_a_compaction().turn(FIGS, (PEARS, PLUMS)),
+    ),
+    Illegal(
+        DROPPED,
+        "dropped-after-a-compaction-and-a-restart",
+        lambda: (
+            dropped_after_a_compaction()
+            .mark(ServerEnded(killed=False))
+            .mark(Closed("c1"))
+            .reopens()
+            .turn(FIGS, (PEARS, answer(PLUMS)))
+        ),
+    ),
+    Illegal(
+        DROPPED,
+        "dropped-after-a-compaction-of-its-fork",
+        lambda: dropped_after_a_compaction().copies().turn(FIGS, (PLUMS,), thread=FORK),
+    ),
     Illegal(DROPPED, "dropped-input-sent", lambda: two().drops().turn(PLUMS, (*FIRST, PEARS))),
     Illegal(
         DROPPED,

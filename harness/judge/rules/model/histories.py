@@ -95,8 +95,9 @@ class DroppedUnheard(_HistoryInCalls):
     """Judges that the model calls of a turn have no text of a turn that a rollback dropped before.
 
     The texts are the inputs of the dropped turn and the model's answers in it. A fork has not what
-    its thread had dropped before. Left open: turns that were cut off, rollbacks that may count
-    other turns (a compaction, a turn that was cut off) and those before a server was killed.
+    its thread had dropped before. A turn that began after a compaction is not in its summary. Left
+    open: turns that were cut off, rollbacks that may count other turns (a compaction, a turn that
+    was cut off) and those before a server was killed.
     """
 
     def judge_turn(self, turn: SaidTurn, history: History, end: Frame) -> Iterator[Outcome]:

@@ -74,8 +74,10 @@ class History:
 
     `dropped` maps a turn to the answer of the rollback that dropped it. `own` are all turns that
     were started on the thread, `inherited` those that it may have copied as a fork.
-    `was_begun_here` says that all of its history is in the trace, `is_vague` that a rollback may
-    count turns that the trace does not show, `is_lost` that nothing is known of it.
+    `was_begun_here` says that all of its history is in the trace, `is_lost` that nothing is known
+    of it. `is_vague` says that a rollback may count turns that the trace does not show; they come
+    before the last `certain` turns of `kept`, which were requested after `doubted_at`.
+    `compactions` are the connections that requested one which was not reported there yet.
     """
 
     kept: list[SaidTurn] = field(default_factory=list[SaidTurn])
@@ -86,12 +88,31 @@ class History:
     was_begun_here: bool = False
     is_vague: bool = False
     is_lost: bool = False
+    certain: int = 0
+    compactions: list[str] = field(default_factory=list[str])
+    doubted_at: Frame | None = None
 
-    def doubt(self) -> None:
-        """Make all turns that it has uncertain."""
+    def doubt(self, now: Frame | None = None) -> None:
+        """Make all turns that it has uncertain, and those that were requested before a message."""
         self.uncertain |= set(self.kept)
         self.kept.clear()
-        self.is_vague = True
+        self.is_vague, self.certain = True, 0
+        self.doubted_at = now or self.doubted_at
+
+    def add(self, turn: SaidTurn) -> None:
+        """Add an accepted turn."""
+        self.own.add(turn)
+        if self.doubted_at is not None and came_before(turn.request, self.doubted_at):
+            self.uncertain.add(turn)
+            self.certain = 0
+        else:
+            self.kept.append(turn)
+            self.certain += 1
+
+    def note_compacted(self, message: Frame) -> None:
+        """Note that a compaction which a client requested is over, or was rejected."""
+        if message.connection in self.compactions:
+            self.compactions.remove(message.connection)
 
     def roll_back(self, number: int, request: Frame, answer: Frame) -> None:
         """Drop the last turns; those that are dropped in one reading only become uncertain.
@@ -101,16 +122,24 @@ class History:
         turns = self.kept
         if any(turn.end is None or not came_before(turn.end, request) for turn in turns):
             self.is_lost = True
-        elif self.is_vague:
+            return
+        if self.compactions:
             self.doubt()
+            return
+        first = len(turns) - self.certain if self.is_vague else 0
+        least = max(first, len(turns) - number)
+        completed = [place for place, turn in enumerate(turns[first:], first) if turn.is_completed]
+        is_within = number <= len(completed)
+        most = completed[-number] if is_within else first
+        self.dropped |= dict.fromkeys(turns[least:], answer)
+        self.uncertain |= set(turns[most:least])
+        self.kept = turns[: min(least, most)]
+        if self.is_vague and not is_within:
+            self.doubt()
+        elif most != least:
+            self.is_vague, self.certain = True, 0
         else:
-            least = max(0, len(turns) - number)
-            completed = [place for place, turn in enumerate(turns) if turn.is_completed]
-            most = completed[-number] if number <= len(completed) else 0
-            self.dropped |= dict.fromkeys(turns[least:], answer)
-            self.uncertain |= set(turns[most:least])
-            self.is_vague = most != least
-            self.kept = turns[: min(least, most)]
+            self.certain = len(self.kept) - first
 
     def fork(self, request: Frame, answer: Frame) -> "History":
         """Return the history of a fork."""
@@ -122,6 +151,8 @@ class History:
             self.was_begun_here,
             self.is_vague or len(ended) < len(self.kept),
         )
+        fork.certain = self.certain if len(ended) == len(self.kept) else 0
+        fork.compactions = list(self.compactions)
         fork.is_lost = self.is_lost or len(obj(request.params)) > 1
         return fork
 
@@ -253,7 +284,8 @@ class ThreadHistories:
             if turn is not None:
                 turn.inputs.append(_input_text(params))
         elif frame.method == "thread/compact/start":
-            self.history(thread_id).doubt()
+            self.history(thread_id).doubt(frame)
+            self.history(thread_id).compactions.append(frame.connection)
         elif frame.method not in ("thread/rollback", "thread/fork", "thread/start"):
             for history in self._named_histories(params):
                 history.is_lost = True
@@ -276,6 +308,8 @@ class ThreadHistories:
                     history.is_lost = True
                 else:
                     history.roll_back(number, request, answer)
+        elif request.method == "thread/compact/start" and failed:
+            self.history(text(obj(request.params).get("threadId"))).note_compacted(answer)
         elif request.method in ("thread/start", "thread/fork") and not failed:
             thread_id = text(dig(answer.result, "thread", "id"))
             if request.method == "thread/start":
@@ -291,8 +325,7 @@ class ThreadHistories:
             return
         turn.id, turn.is_accepted = text(turn_in(answer).get("id")), True
         history, key = self.history(turn.thread_id), (turn.thread_id, turn.id)
-        history.kept.append(turn)
-        history.own.add(turn)
+        history.add(turn)
         # A turn whose id is that of an earlier one cannot be told from it.
         history.is_lost = history.is_lost or key in self._turns
         self._turns[key] = turn
@@ -310,7 +343,10 @@ class ThreadHistories:
         elif frame.method in ("item/started", "item/completed"):
             if item_in(frame).get("type") == _COMPACTION:
                 thread_id = text(obj(frame.params).get("threadId"))
-                self.history(thread_id).doubt()
+                history = self.history(thread_id)
+                history.doubt(frame)
+                if frame.method == "item/completed":
+                    history.note_compacted(frame)
                 for turn in self._open:
                     turn.compacts = turn.compacts or turn.thread_id == thread_id
         elif frame.method == "turn/started":
@@ -321,7 +357,8 @@ class ThreadHistories:
         thread_id, turn_id = _key_of(frame)
         begins = any(turn.thread_id == thread_id and not turn.id for turn in self._open)
         if not begins and (thread_id, turn_id) not in self._turns:
-            self.history(thread_id).is_vague = True
+            history = self.history(thread_id)
+            history.is_vague, history.certain = True, 0
 
     def _end(self, turn: SaidTurn, end: Frame) -> None:
         turn.end = end
