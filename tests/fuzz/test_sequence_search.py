@@ -13,7 +13,7 @@ import pytest
 from harness.play.config import configure
 from harness.search.sequences import alphabet, goals
 from harness.search.sequences import search as searching
-from harness.search.sequences.planning import TWO_THREADS
+from harness.search.sequences.planning import ONE_THREAD, TWO_THREADS
 from harness.search.sequences.search import SequenceCampaign, search_sequences
 from tests.processes import run_warm
 
@@ -40,8 +40,9 @@ def counts(campaign: SequenceCampaign) -> dict[str, dict[str, Any]]:
 def test_conversations_on_a_sound_server_cover_what_they_plan() -> None:
     campaign = search(cases=6)
     assert [failure.text for failure in campaign.failures] == []
-    pairs = counts(campaign)["pairs on one thread"]
-    assert pairs["covered"] >= 6 * 12
+    # The first six conversations use four kept states after each of three operations.
+    pairs = counts(campaign)["pairs of an operation and a kept state"]
+    assert pairs["covered"] == 6 * 3 * 4
     assert pairs["covered"] + pairs["not_played"] == pairs["total"]
     assert counts(campaign)["pairs across two threads"]["covered"] == 0
 
@@ -94,6 +95,8 @@ def test_request_that_is_deaf_the_second_time_is_found_with_a_short_case(
     some = tuple(operation for operation in alphabet.OPERATIONS if operation.name in names)
     for module in (goals, searching):
         monkeypatch.setattr(module, "OPERATIONS", some)
+    plans = tuple(plan for plan in goals.PLANS if plan.scope == ONE_THREAD)
+    monkeypatch.setattr(searching, "PLANS", plans)
     # Each try waits for the answer in vain: the short sequence is enough here.
     monkeypatch.setattr(searching, "SHRINK_SECONDS", 0.1)
     broken = ROOT / "fixtures/servers/broken/deaf_to_late_interrupts.py"

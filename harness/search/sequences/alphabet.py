@@ -24,6 +24,7 @@ class Operation:
     `ended_turns` is the number of turns that its thread must have; `adds_thread` is whether it
     starts a thread. `setup` names what its conversation needs besides: "" or `several` (clients).
     `is_core` operations are those of triples. `refused` are requests that should be rejected.
+    `resumes` is whether an unloaded thread must be resumed for it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Operation:
     setup: str = ""
     is_core: bool = False
     refused: tuple[str, ...] = ()
+    resumes: bool = True
 
     def is_possible(self, draft: Draft, thread: PlannedThread) -> bool:
         """Return whether the thread has the turns, and the conversation room for a thread."""
@@ -85,21 +87,25 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("compact", threads.compact, ("compaction",), ended_turns=1, is_core=True),
     Operation("rollback 1", threads.rollback(1), ("history",), ended_turns=1, is_core=True),
     Operation("rollback 2", threads.rollback(2), ("history",), ended_turns=2),
-    Operation("fork", threads.fork, ("history",), adds_thread=True, is_core=True),
-    Operation("go on with fork", threads.go_on_with_fork, ("history",), adds_thread=True),
+    Operation("fork", threads.fork, ("history",), adds_thread=True, is_core=True, resumes=False),
+    Operation(
+        "go on with fork", threads.go_on_with_fork, ("history",), adds_thread=True, resumes=False
+    ),
     Operation("resume", threads.resume, ("history",), is_core=True),
     Operation("unsubscribe", threads.unsubscribe, ("subscription", "history"), is_core=True),
-    Operation("archive", threads.archive, ("archive", "history"), is_core=True),
-    Operation("name", threads.set_name, ("thread-name", "thread-list"), is_core=True),
-    Operation("read", threads.read),
-    Operation("list", threads.list_threads, ("thread-list",)),
-    Operation("list pages", threads.list_pages, ("thread-list",), adds_thread=True),
+    Operation("archive", threads.archive, ("archive", "history"), is_core=True, resumes=False),
+    Operation(
+        "name", threads.set_name, ("thread-name", "thread-list"), is_core=True, resumes=False
+    ),
+    Operation("read", threads.read, resumes=False),
+    Operation("list", threads.list_threads, ("thread-list",), resumes=False),
+    Operation("list pages", threads.list_pages, ("thread-list",), adds_thread=True, resumes=False),
     Operation("another thread", threads.another_thread, adds_thread=True),
     Operation("ephemeral thread", threads.ephemeral_thread, ("ephemeral",), adds_thread=True),
-    Operation("list skills", threads.list_skills, ("skills",)),
-    Operation("configure skill", threads.configure_skill, ("skills",)),
-    Operation("change skill", threads.change_skill, ("skills",)),
-    Operation("skills of two folders", threads.skills_of_two_folders, ("skills",)),
+    Operation("list skills", threads.list_skills, ("skills",), resumes=False),
+    Operation("configure skill", threads.configure_skill, ("skills",), resumes=False),
+    Operation("change skill", threads.change_skill, ("skills",), resumes=False),
+    Operation("skills of two folders", threads.skills_of_two_folders, ("skills",), resumes=False),
     Operation("skill turn", threads.skill_turn, ("skills",)),
     Operation("second client", threads.second_client, ("several-clients",), setup="several"),
     Operation(
@@ -110,4 +116,6 @@ OPERATIONS: tuple[Operation, ...] = (
 SERVER_OPERATIONS: tuple[ServerOperation, ...] = (
     ServerOperation("restart", threads.restart("restart")),
     ServerOperation("kill", threads.restart("kill", "restart")),
+    ServerOperation("restart in a turn", threads.restart("restart", during_turn=True)),
+    ServerOperation("kill in a turn", threads.restart("kill", "restart", during_turn=True)),
 )

@@ -1,11 +1,11 @@
 """A conversation while operations are added to it, one after the other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.scenario.client_steps import MAIN_CONNECTION
 from harness.search.fuzz.sessions.plan import Plan, PlannedThread, PlannedTurn
-from harness.search.fuzz.sessions.session import IN_WORKSPACE
 from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
 from harness.search.sequences.turn_script import TurnScript
 
@@ -16,14 +16,18 @@ SECOND_CONNECTION = "b"
 class ThreadNotes:
     """Notes on the earlier operations of a thread.
 
-    `file_version` counts the changes of its file, 0 while the file does not exist;
-    `approved_command` was accepted for the session, and `approval_holds` is whether the thread
-    certainly stayed loaded since.
+    `folder` is where it was started, and `place` the folder of its turns now. `file_version` counts
+    the changes of its file, 0 while the file does not exist. `approved_command` was accepted for
+    the session, and `approval_holds` is whether the thread certainly stayed loaded since. `kept`
+    are the values of each kept state (`kept_state.py`), the oldest first.
     """
 
+    folder: str = "{cwd}"
+    place: str = "{cwd}"
     file_version: int = 0
     approved_command: str = ""
     approval_holds: bool = False
+    kept: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
 
 @dataclass(slots=True)
@@ -47,10 +51,52 @@ class Draft:
     def start_thread(self, **params: Any) -> PlannedThread:
         """Start a thread whose commands and patches need approval."""
         thread = self.plan.add_thread(UNTRUSTED)
+        notes = self.notes(thread)
+        notes.folder = notes.place = params.get("cwd", "{cwd}")
         thread.add_follower(MAIN_CONNECTION)
         body = {"as": thread.alias, "params": {"approvalPolicy": UNTRUSTED, **params}}
         self.plan.add_step("start_thread", **body)
         return thread
+
+    def start_elsewhere(self) -> PlannedThread:
+        """Start a thread in another folder, and run a turn on it."""
+        self.add_file("{cwd}/inner/notes.txt", "inner\n")
+        thread = self.start_thread(cwd="{cwd}/inner")
+        self._run_first_turn(thread)
+        return thread
+
+    def start_pair(self, *, forked: bool) -> tuple[PlannedThread, PlannedThread]:
+        """Start a thread with a turn, and another one: a fork of it, or one in another folder."""
+        thread = self.start_thread()
+        self._run_first_turn(thread)
+        return thread, self.fork(thread) if forked else self.start_elsewhere()
+
+    def _run_first_turn(self, thread: PlannedThread) -> None:
+        script = self.script()
+        script.add_message(reasoning=True)
+        self.run_turn(thread, script)
+
+    def fork(self, thread: PlannedThread) -> PlannedThread:
+        """Fork a thread; return the fork."""
+        forked = self.plan.add_thread(thread.policy)
+        forked.ended_turns, forked.lost_settings = thread.ended_turns, True
+        forked.add_follower(MAIN_CONNECTION)
+        self.plan.add_request(
+            "thread/fork",
+            expect="result",
+            params={"threadId": thread.reference},
+            **{"as": forked.alias},
+        )
+        notes, origin = self.notes(forked), self.notes(thread)
+        notes.approved_command = origin.approved_command
+        notes.folder, notes.place = origin.folder, origin.place
+        # Rules last, whoever needs them; whether approvals of the session do is left open.
+        notes.kept["rules"] = list(origin.kept.get("rules", ()))
+        return forked
+
+    def add_file(self, path: str, text: str) -> None:
+        """Add a file to the workspace; `path` begins with `{cwd}/`."""
+        self.files[path.removeprefix("{cwd}/")] = text
 
     def script(self) -> TurnScript:
         """Return the empty script of a new turn."""
@@ -143,13 +189,19 @@ class Draft:
         self.notes(thread).approval_holds = False
 
     def look(self, thread: PlannedThread) -> None:
-        """Read a thread with its turns, and list the threads on disk."""
+        """Read a thread with its turns, and list the threads on disk in its folder."""
         self.thread_request("thread/read", thread, includeTurns=True)
-        self.request("thread/list", params=dict(IN_WORKSPACE))
+        self.request("thread/list", params={"cwd": self.notes(thread).folder})
 
     def look_at_all(self, thread: PlannedThread) -> None:
         """Look, and list the threads in memory; judging that costs as much as ten reads."""
         self.look(thread)
+        self.request("thread/loaded/list", params={})
+
+    def look_at_unloaded(self, threads: Sequence[PlannedThread]) -> None:
+        """Read threads that are not loaded, and list those in memory, which they must not be in."""
+        for thread in threads:
+            self.thread_request("thread/read", thread, includeTurns=True)
         self.request("thread/loaded/list", params={})
 
     def document(self, title: str) -> Json:

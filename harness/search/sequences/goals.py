@@ -4,16 +4,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.search.sequences.alphabet import OPERATIONS, SERVER_OPERATIONS, Operation
+from harness.search.sequences.kept_plan import KEPT, KEPT_ACROSS, kept_goals, plan_kept_states
 from harness.search.sequences.moments import MOMENTS_OF_TURN, moment_goals, plan_moments
 from harness.search.sequences.planning import (
+    FORKED,
     ONE_THREAD,
     SERVER,
     TWO_THREADS,
     Goal,
     PlannedSequence,
-    plan_pairs_across,
     plan_restarts,
     plan_tuples,
+)
+from harness.search.sequences.two_moments import (
+    MOMENTS_OF_TWO,
+    plan_two_moments,
+    two_moment_goals,
 )
 from harness.search.sequences.values import VALUES, plan_values, value_goals
 
@@ -30,8 +36,9 @@ def all_goals(ways: int) -> Iterator[tuple[Goal, tuple[str, ...]]]:
     """Yield every goal of the alphabet with the capabilities that it needs.
 
     With 2 ways these are every pair, every operation three times in a row, and every operation
-    before and after the end of the server; requests at each moment of a turn; and combinations of
-    values. With 3 ways also every triple of the core operations.
+    before and after the end of the server, and before the use of each kept state; requests at each
+    moment of a turn; turns of two threads at once; and combinations of values. With 3 ways also
+    every triple of the core operations.
     """
     alone = [operation for operation in OPERATIONS if not operation.setup]
     for first in OPERATIONS:
@@ -40,7 +47,9 @@ def all_goals(ways: int) -> Iterator[tuple[Goal, tuple[str, ...]]]:
             yield Goal(ONE_THREAD, (first.name, second.name)), first.needs + second.needs
     for first in alone:
         for second in alone:
-            yield Goal(TWO_THREADS, (first.name, second.name)), first.needs + second.needs
+            needs = first.needs + second.needs
+            yield Goal(TWO_THREADS, (first.name, second.name)), needs
+            yield Goal(FORKED, (first.name, second.name)), (*needs, "history")
         for server in SERVER_OPERATIONS:
             yield Goal(SERVER, (first.name, server.name)), first.needs + server.needs
             yield Goal(SERVER, (server.name, first.name)), first.needs + server.needs
@@ -50,7 +59,9 @@ def all_goals(ways: int) -> Iterator[tuple[Goal, tuple[str, ...]]]:
             for third in core:
                 needs = first.needs + second.needs + third.needs
                 yield Goal(ONE_THREAD, (first.name, second.name, third.name)), needs
+    yield from kept_goals()
     yield from moment_goals()
+    yield from two_moment_goals()
     yield from value_goals()
 
 
@@ -68,9 +79,21 @@ def _on_one_thread(offered: Sequence[Operation], goals: set[Goal]) -> Iterator[P
             yield from plan_tuples(some, length, of_length)
 
 
-def _across_threads(offered: Sequence[Operation], goals: set[Goal]) -> Iterator[PlannedSequence]:
-    plain = [operation for operation in offered if not operation.setup]
-    yield from plan_pairs_across(plain, goals)
+def _across(scope: str) -> Plan:
+    def conversations(offered: Sequence[Operation], goals: set[Goal]) -> Iterator[PlannedSequence]:
+        plain = [operation for operation in offered if not operation.setup]
+        yield from plan_tuples(plain, 2, goals, scope)
+
+    return Plan(scope, conversations)
+
+
+def _kept(scope: str) -> Plan:
+    return Plan(scope, lambda offered, goals: plan_kept_states(offered, goals, scope))
+
+
+def _moments_of_two(offered: Sequence[Operation], goals: set[Goal]) -> Iterator[PlannedSequence]:
+    can_fork = any(operation.name == "fork" for operation in offered)
+    yield from plan_two_moments(goals, can_fork=can_fork)
 
 
 def _around_restarts(offered: Sequence[Operation], goals: set[Goal]) -> Iterator[PlannedSequence]:
@@ -81,10 +104,15 @@ def _around_restarts(offered: Sequence[Operation], goals: set[Goal]) -> Iterator
         yield from plan_restarts(plain, servers)
 
 
+# Those that find most in the shortest time come first.
 PLANS = (
-    Plan(ONE_THREAD, _on_one_thread),
-    Plan(MOMENTS_OF_TURN, lambda _, goals: plan_moments(goals)),
-    Plan(VALUES, lambda _, goals: plan_values(goals)),
+    _kept(KEPT),
     Plan(SERVER, _around_restarts),
-    Plan(TWO_THREADS, _across_threads),
+    Plan(MOMENTS_OF_TURN, lambda _, goals: plan_moments(goals)),
+    Plan(MOMENTS_OF_TWO, _moments_of_two),
+    Plan(VALUES, lambda _, goals: plan_values(goals)),
+    Plan(ONE_THREAD, _on_one_thread),
+    _across(FORKED),
+    _kept(KEPT_ACROSS),
+    _across(TWO_THREADS),
 )

@@ -5,13 +5,13 @@ takes an edge that no conversation has yet (a greedy path cover, as in the seque
 of Kuhn et al., but of neighbours: with other operations in between a defect is often masked).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.search.fuzz.sessions.plan import PlannedThread
 from harness.search.fuzz.sessions.turns import Json
-from harness.search.sequences.alphabet import Operation, ServerOperation
+from harness.search.sequences.alphabet import OPERATIONS, Operation, ServerOperation
 from harness.search.sequences.draft import Draft
 
 # Operations of one conversation: more make findings slower to shrink, and hide those after one.
@@ -19,10 +19,15 @@ OPERATIONS_EACH = 14
 # Threads of a conversation whose server is restarted: a restart serves them all.
 THREADS_OF_RESTART = 4
 ROUNDS_OF_RESTART = 4
+# Operations on each thread of the shorter conversations that confirm a finding.
+SHORTER_NUMBERS = (1, 2, 3, 5, 8)
 # Turns before the first operation: three rollbacks of two turns need six.
 MAX_FIRST_TURNS = 6
 
-ONE_THREAD, TWO_THREADS, SERVER = "on one thread", "across two threads", "around a restart"
+ONE_THREAD, SERVER = "on one thread", "around a restart"
+TWO_THREADS, FORKED = "across two threads", "across a thread and its fork"
+# Yields shorter documents that may show what a document showed in the span of this place.
+Shorten = Callable[[int], Iterator[Json]]
 
 
 class Goal(NamedTuple):
@@ -53,10 +58,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSequence:
-    """A planned conversation: its document and the spans of its operations."""
+    """A planned conversation: its document, the spans of its operations, and shorter ones."""
 
     document: Json
     spans: tuple[Span, ...]
+    shorten: Shorten | None = None
 
     @property
     def goals(self) -> set[Goal]:
@@ -101,48 +107,69 @@ class Writer:
         last = self.draft.step_count
         self.spans.append(Span(name, first, last, refused, tuple(goals.items())))
 
-    def finish(self, title: str) -> PlannedSequence:
+    def finish(self, title: str, shorten: Shorten | None = None) -> PlannedSequence:
         """End the conversation with a look at each thread; return it."""
         for thread in self.draft.plan.threads:
             self.draft.plan.settle(thread)
             self.draft.look(thread)
         self.draft.look_at_all(self.draft.plan.threads[0])
-        return PlannedSequence(self.draft.document(title), tuple(self.spans))
+        return PlannedSequence(self.draft.document(title), tuple(self.spans), shorten)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The threads on which the operations of a conversation are performed in turn.
+
+    `is_pair` are two threads, `is_forked` a thread and its fork, else two in different folders.
+    """
+
+    is_pair: bool = False
+    is_forked: bool = False
+
+    def open(self, first_turns: int) -> tuple[Writer, list[PlannedThread]]:
+        """Begin a conversation; its threads have this number of turns."""
+        # The conversations on two threads are looked at in their end alone: a look can mend.
+        writer = Writer(Draft(looks=not self.is_pair))
+        draft, opening = writer.draft, OPERATIONS[0]
+        first = draft.start_thread()
+        threads = (
+            [first] if self.is_forked or not self.is_pair else [first, draft.start_elsewhere()]
+        )
+        for number in range(len(threads) * first_turns):
+            place = number % len(threads)
+            threads[place] = writer.perform(opening, threads[place], {})
+        if self.is_forked:
+            threads.append(draft.fork(first))
+        return writer, threads
+
+
+_CASTS = {
+    ONE_THREAD: Cast(),
+    TWO_THREADS: Cast(is_pair=True),
+    FORKED: Cast(is_pair=True, is_forked=True),
+}
 
 
 def plan_tuples(
-    operations: Sequence[Operation], ways: int, goals: set[Goal]
+    operations: Sequence[Operation], ways: int, goals: set[Goal], scope: str = ONE_THREAD
 ) -> Iterator[PlannedSequence]:
-    """Yield conversations on one thread in which the tuples of `ways` neighbours occur.
+    """Yield conversations in which the tuples of `ways` neighbours occur, as the scope says.
 
     Goals that no conversation can reach are left out.
     """
-    return _Cover(operations, goals, ways, ONE_THREAD, threads=1).plan()
-
-
-def plan_pairs_across(
-    operations: Sequence[Operation], goals: set[Goal]
-) -> Iterator[PlannedSequence]:
-    """Yield conversations on two threads in turn, in which the pairs occur across them."""
-    return _Cover(operations, goals, 2, TWO_THREADS, threads=2).plan()
+    return _Cover(operations, goals, ways, scope).plan()
 
 
 class _Cover:
     """A greedy path cover of the tuples of neighbours."""
 
     def __init__(
-        self,
-        operations: Sequence[Operation],
-        goals: set[Goal],
-        ways: int,
-        scope: str,
-        *,
-        threads: int,
+        self, operations: Sequence[Operation], goals: set[Goal], ways: int, scope: str
     ) -> None:
         self._names = {operation.name: operation for operation in operations}
         self._ways = ways
         self._scope = scope
-        self._threads = threads
+        self._cast = _CASTS[scope]
         # Each beginning of a goal, with its possible ends in the order of the alphabet.
         self._ends: dict[tuple[str, ...], dict[str, None]] = {}
         order = list(self._names)
@@ -161,17 +188,13 @@ class _Cover:
                 yield sequence
 
     def _conversation(self, first_turns: int) -> PlannedSequence:
-        # The conversations on two threads are looked at in their end alone: a look can mend.
-        writer = Writer(Draft(looks=self._threads == 1))
-        threads = [writer.draft.start_thread() for _ in range(self._threads)]
-        opening = next(iter(self._names.values()))
-        recent: tuple[str, ...] = ()
-        for number in range(self._threads * first_turns):
-            place = number % self._threads
-            threads[place] = writer.perform(opening, threads[place], {})
-            recent = (*recent, opening.name)[-(self._ways - 1) :]
-        for number in range(OPERATIONS_EACH * self._threads):
-            thread = threads[number % self._threads]
+        writer, threads = self._cast.open(first_turns)
+        opened = len(writer.spans)
+        # A fork is no operation of the alphabet here, and so no neighbour either.
+        before = () if self._cast.is_forked else (OPERATIONS[0].name,) * opened
+        recent = before[len(before) - (self._ways - 1) :] if self._ways > 1 else ()
+        for number in range(OPERATIONS_EACH * len(threads)):
+            thread = threads[number % len(threads)]
             name = self._next(writer.draft, thread, recent)
             if name is None:
                 break
@@ -183,11 +206,26 @@ class _Cover:
                     if not ends:
                         del self._ends[recent]
                     place = len(writer.spans)
-                    before = tuple(range(place - self._ways + 1, place))
-                    goals = {Goal(self._scope, (*recent, name)): before}
-            threads[number % self._threads] = writer.perform(self._names[name], thread, goals)
+                    earlier = tuple(range(place - self._ways + 1, place))
+                    goals = {Goal(self._scope, (*recent, name)): earlier}
+            threads[number % len(threads)] = writer.perform(self._names[name], thread, goals)
             recent = (*recent, name)[-(self._ways - 1) :]
-        return writer.finish("A sequence of operations")
+
+        performed = [self._names[span.operation] for span in writer.spans[opened:]]
+
+        def shorten(place: int) -> Iterator[Json]:
+            """Yield conversations of the last operations up to this place."""
+            for number in SHORTER_NUMBERS:
+                count = number * len(threads)
+                end = place - opened + 1
+                if 0 < count < end:
+                    # The last of them must be on the thread that it was on.
+                    some = performed[(end - count) // len(threads) * len(threads) : end]
+                    sequence = write_sequence(some, self._scope)
+                    if sequence is not None:
+                        yield sequence.document
+
+        return writer.finish("A sequence of operations", shorten)
 
     def _next(self, draft: Draft, thread: PlannedThread, recent: tuple[str, ...]) -> str | None:
         """Return the operation that reaches a new tuple, else one that leads to one; or None."""
@@ -207,14 +245,16 @@ class _Cover:
         return len(self._ends.get(names[-(self._ways - 1) :], ()))
 
 
-def write_sequence(operations: Sequence[Operation]) -> PlannedSequence | None:
+def write_sequence(
+    operations: Sequence[Operation], scope: str = ONE_THREAD
+) -> PlannedSequence | None:
     """Return a conversation of these operations alone, None if one of them is impossible."""
-    writer = Writer(Draft())
-    thread = writer.draft.start_thread()
-    for operation in operations:
+    writer, threads = _CASTS[scope].open(1)
+    for number, operation in enumerate(operations):
+        thread = threads[number % len(threads)]
         if not operation.is_possible(writer.draft, thread):
             return None
-        thread = writer.perform(operation, thread, {})
+        threads[number % len(threads)] = writer.perform(operation, thread, {})
     return writer.finish("A short sequence of operations")
 
 
@@ -226,7 +266,8 @@ def plan_restarts(
         queue = list(operations)
         while queue:
             writer = Writer(Draft(looks=False))
-            threads = [writer.draft.start_thread() for _ in range(THREADS_OF_RESTART)]
+            threads = [writer.draft.start_thread() for _ in range(THREADS_OF_RESTART - 1)]
+            threads.append(writer.draft.start_elsewhere())
             opening = operations[0]
             last = [-1] * len(threads)
             for place, thread in enumerate(threads):
@@ -245,11 +286,15 @@ def plan_restarts(
                 if not queue or number == ROUNDS_OF_RESTART - 1:
                     break
                 at = len(writer.spans) - 1
+                if (number + turning) % 2:
+                    # In every other round, since a look can mend.
+                    writer.draft.look_at_unloaded(threads)
                 for place, thread in enumerate(threads):
                     operation = _take(queue, writer.draft, thread)
                     if operation is None:
                         continue
-                    writer.draft.resume(thread)
+                    if operation.resumes:
+                        writer.draft.resume(thread)
                     goals = {Goal(SERVER, (server.name, operation.name)): (at,)}
                     writer.perform(operation, thread, goals)
                     last[place] = len(writer.spans) - 1

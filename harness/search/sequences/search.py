@@ -29,10 +29,7 @@ from harness.search.fuzz.sessions.turns import Json
 from harness.search.sequences.alphabet import OPERATIONS
 from harness.search.sequences.coverage import IMPOSSIBLE, STOPPED, Coverage
 from harness.search.sequences.goals import PLANS, Plan, all_goals
-from harness.search.sequences.planning import (
-    PlannedSequence,
-    write_sequence,
-)
+from harness.search.sequences.planning import PlannedSequence
 
 # Conversations played before their findings are looked at; then their traces are dropped.
 CONVERSATIONS_PER_ROUND = 24
@@ -257,21 +254,15 @@ class SequenceSearcher(Searcher):
         self.campaign.unsteady = list(self._unsteady.values())
 
     def _shorter_documents(self, lead: _Lead) -> Iterator[Json]:
-        """Yield conversations of the last operations before the problem, and the whole one."""
-        spans = lead.sequence.spans
+        """Yield shorter conversations that may show the problem, and the whole one."""
+        sequence = lead.sequence
         place = max(
-            (place for place, span in enumerate(spans) if span.first < lead.problem.step), default=0
+            (place for place, span in enumerate(sequence.spans) if span.first < lead.problem.step),
+            default=0,
         )
-        by_name = {operation.name: operation for operation in OPERATIONS}
-        names = [span.operation for span in spans[: place + 1]]
-        if all(name in by_name for name in names):
-            for number in (1, 2, 3, 5, 8):
-                if number < len(names):
-                    operations = [by_name[name] for name in (names[0], *names[-number:])]
-                    sequence = write_sequence(operations)
-                    if sequence is not None:
-                        yield sequence.document
-        yield lead.sequence.document
+        if sequence.shorten is not None:
+            yield from sequence.shorten(place)
+        yield sequence.document
 
 
 def _stopped_at(problem: Problem, played: Played) -> Problem | None:

@@ -8,7 +8,7 @@ from harness.search.fuzz.sessions.plan import PlannedThread
 from harness.search.fuzz.sessions.session import IN_WORKSPACE
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.sequences.draft import SECOND_CONNECTION, Draft
-from harness.search.sequences.turn_operations import Act, plain_turn
+from harness.search.sequences.turn_operations import Act, hold_reply, plain_turn
 
 SKILL = """---
 name: {name}
@@ -53,28 +53,12 @@ def rollback(number: int) -> Act:
 
 def fork(draft: Draft, thread: PlannedThread) -> None:
     """Fork the thread, and run a turn on the fork."""
-    forked = _fork(draft, thread)
-    plain_turn(draft, forked)
+    plain_turn(draft, draft.fork(thread))
 
 
 def go_on_with_fork(draft: Draft, thread: PlannedThread) -> PlannedThread:
     """Fork the thread; the sequence goes on with the fork."""
-    return _fork(draft, thread)
-
-
-def _fork(draft: Draft, thread: PlannedThread) -> PlannedThread:
-    forked = draft.plan.add_thread(thread.policy)
-    forked.ended_turns, forked.lost_settings = thread.ended_turns, True
-    forked.add_follower(MAIN_CONNECTION)
-    draft.plan.add_request(
-        "thread/fork",
-        expect="result",
-        params={"threadId": thread.reference},
-        **{"as": forked.alias},
-    )
-    notes, origin = draft.notes(forked), draft.notes(thread)
-    notes.approved_command = origin.approved_command
-    return forked
+    return draft.fork(thread)
 
 
 def resume(draft: Draft, thread: PlannedThread) -> None:
@@ -239,10 +223,20 @@ def second_client_lost(draft: Draft, thread: PlannedThread) -> None:
     draft.end_turn(thread)
 
 
-def restart(*steps: str) -> Callable[[Draft], None]:
-    """Return an operation on all threads: these steps end and start the server; then resume."""
+def restart(*steps: str, during_turn: bool = False) -> Callable[[Draft], None]:
+    """Return an operation on all threads: these steps end the server and start it anew.
+
+    With `during_turn`, the first thread has a turn then, whose model holds in its reply.
+    """
 
     def act(draft: Draft) -> None:
+        if during_turn:
+            thread = draft.plan.threads[0]
+            if not thread.is_followed:
+                draft.resume(thread)
+            hold_reply(draft, thread)
+            # Whether the turn is kept is left open.
+            thread.running_turn = None
         for step in steps:
             draft.plan.add_bare_step(step, True)
         draft.plan.connections = [MAIN_CONNECTION]

@@ -28,9 +28,10 @@ def plain_turn(draft: Draft, thread: PlannedThread) -> None:
 
 
 def plan_turn(draft: Draft, thread: PlannedThread) -> None:
-    """Run a turn that shares a plan."""
+    """Run a turn that shares a plan, and changes it."""
     script = draft.script()
-    script.add_plan()
+    script.add_plan("completed", "inProgress")
+    script.add_plan("completed", "completed")
     draft.run_turn(thread, script)
 
 
@@ -49,9 +50,10 @@ def failed_turn(draft: Draft, thread: PlannedThread) -> None:
 
 
 def retried_turn(draft: Draft, thread: PlannedThread) -> None:
-    """Run a turn whose model fails once."""
+    """Run a turn whose model fails twice, the second time within its reply."""
     script = draft.script()
     script.add_failure(PASSING_FAILURE)
+    script.add_cut_reply()
     draft.run_turn(thread, script)
 
 
@@ -110,7 +112,7 @@ def repeat_approved(draft: Draft, thread: PlannedThread) -> None:
         return
     # How long the approval lasts is left open here: a question is accepted, and none as well.
     turn = draft.start_turn(thread, script)
-    _accept_what_is_asked(draft, thread, turn, "acceptForSession")
+    answer_what_is_asked(draft, thread, turn, "acceptForSession")
     notes.approval_holds = True
     thread.allowed_commands.add(notes.approved_command)
 
@@ -121,14 +123,14 @@ def accept_by_rule(draft: Draft, thread: PlannedThread) -> None:
     # A program of its own: how many other commands of the program a rule covers is left open.
     command = first.add_command(f"touch ruled-{first.next_text()}")
     turn = draft.start_turn(thread, first)
-    _accept_what_is_asked(draft, thread, turn, "acceptWithExecpolicyAmendment")
+    answer_what_is_asked(draft, thread, turn, "acceptWithExecpolicyAmendment")
     second = draft.script()
     second.add_command(command)
     turn = draft.start_turn(thread, second)
-    _accept_what_is_asked(draft, thread, turn, "accept")
+    answer_what_is_asked(draft, thread, turn, "accept")
 
 
-def _accept_what_is_asked(
+def answer_what_is_asked(
     draft: Draft, thread: PlannedThread, turn: PlannedTurn, decision: str
 ) -> None:
     """Answer the questions of a turn that may ask none, and wait for its end."""
@@ -170,12 +172,26 @@ def undone_patch(draft: Draft, thread: PlannedThread) -> None:
     draft.end_turn(thread)
 
 
-def _next_change(draft: Draft, thread: PlannedThread) -> Json:
-    version, name = draft.notes(thread).file_version, _file_of(thread)
+def _next_change(draft: Draft, thread: PlannedThread, ahead: int = 0) -> Json:
+    """Return the next change of the thread's file, after `ahead` others that are not made yet."""
+    version, name = draft.notes(thread).file_version + ahead, _file_of(thread)
     new = _content(thread, version + 1)
     if not version:
         return {"add": {name: new}}
     return {"update": {name: {"old": _content(thread, version), "new": new}}}
+
+
+def patches_in_a_row(draft: Draft, thread: PlannedThread) -> None:
+    """Change the thread's file twice and add another file, in one turn."""
+    notes, script = draft.notes(thread), draft.script()
+    script.add_patch(_next_change(draft, thread))
+    script.add_patch({"add": {f"more-{script.next_text()}.txt": "more\n"}})
+    script.add_patch(_next_change(draft, thread, ahead=1))
+    turn = draft.start_turn(thread, script)
+    for _ in range(3):
+        draft.answer(thread, turn, "accept")
+    notes.file_version += 2
+    draft.end_turn(thread)
 
 
 def _file_of(thread: PlannedThread) -> str:
@@ -198,7 +214,7 @@ def hold_reply(draft: Draft, thread: PlannedThread) -> PlannedTurn:
 def hold_command(draft: Draft, thread: PlannedThread) -> PlannedTurn:
     """Start a turn, and wait until its command runs."""
     script = draft.script()
-    script.add_held_command()
+    script.add_held_command(draft.notes(thread).place.removeprefix("{cwd}"))
     turn = draft.start_turn(thread, script)
     draft.answer(thread, turn, "accept")
     draft.await_output(turn)
@@ -286,12 +302,21 @@ def steer(draft: Draft, thread: PlannedThread, turn: PlannedTurn) -> None:
 
 
 def turns_elsewhere(draft: Draft, thread: PlannedThread) -> None:
-    """Run a turn in another folder, one without a folder, and one back in the first."""
-    for params in ({"cwd": "{cwd}/inner"}, {}, {"cwd": "{cwd}"}):
+    """Run a turn in another folder, one without a folder, and one back in the first.
+
+    The threads of both folders are listed while it is in the other.
+    """
+    folder = draft.notes(thread).folder
+    elsewhere = f"{folder}/elsewhere"
+    for params in ({"cwd": elsewhere}, {}, {"cwd": folder}):
         script = draft.script()
         script.add_command()
         draft.run_turn(thread, script, **params)
-    draft.files["inner/notes.txt"] = "inner\n"
+        if not params:
+            for listed in (elsewhere, folder):
+                draft.request("thread/list", params={"cwd": listed})
+    draft.add_file(f"{elsewhere}/notes.txt", "elsewhere\n")
+    draft.notes(thread).place = folder
 
 
 def turns_of_other_model(draft: Draft, thread: PlannedThread) -> None:
@@ -305,10 +330,10 @@ def turn_that_only_reads(draft: Draft, thread: PlannedThread) -> None:
     """Run a command under the sandbox policy `readOnly`, and a turn under the first policy."""
     script = draft.script()
     script.add_command("cat notes.txt")
-    draft.files["notes.txt"] = "to read\n"
+    draft.add_file(f"{draft.notes(thread).folder}/notes.txt", "to read\n")
     turn = draft.start_turn(
         thread, script, sandboxPolicy={"type": "readOnly", "access": {"type": "fullAccess"}}
     )
-    _accept_what_is_asked(draft, thread, turn, "accept")
+    answer_what_is_asked(draft, thread, turn, "accept")
     reset = draft.script()
     draft.run_turn(thread, reset, sandboxPolicy={"type": "dangerFullAccess"})

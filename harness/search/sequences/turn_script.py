@@ -38,13 +38,17 @@ class TurnScript:
         self.turn.steps.append({"reply": [{"run": command}]})
         return command
 
-    def add_held_command(self) -> None:
-        """Add a call that runs a command which prints, and waits until its pipe is opened."""
+    def add_held_command(self, folder: str = "") -> None:
+        """Add a call that runs a command which prints, and waits until its pipe is opened.
+
+        `folder` is where it runs, below the workspace; it begins with `/` unless it is empty.
+        """
         text = self.next_text()
         pipe, printed = f"pipe-{text}", f"{text[:3]}'{text[3:]}'"
         self._ask(COMMAND, "")
-        self.turn.pipes.append(pipe)
-        self.turn.gates.append(pipe)
+        gate = f"{folder}/{pipe}".removeprefix("/")
+        self.turn.pipes.append(gate)
+        self.turn.gates.append(gate)
         command = f"echo {printed}; read line < {pipe}; echo {printed}"
         self.turn.steps.append({"reply": [{"run": command}]})
 
@@ -53,11 +57,11 @@ class TurnScript:
         self._ask(FILE, "")
         self.turn.steps.append({"reply": [{"patch": changes}]})
 
-    def add_plan(self) -> None:
-        """Add a call that shares a plan of two steps."""
+    def add_plan(self, *states: str) -> None:
+        """Add a call that shares a plan: a step of each status, with the same texts each time."""
         steps = [
-            {"step": self.next_text(), "status": "completed"},
-            {"step": self.next_text(), "status": "inProgress"},
+            {"step": f"{self.turn.nonce} step {number}", "status": status}
+            for number, status in enumerate(states, 1)
         ]
         self.turn.steps.append({"reply": [{"update_plan": {"steps": steps}}]})
 
@@ -66,9 +70,11 @@ class TurnScript:
         self.turn.faulty = True
         self.turn.steps.append({"fail": failure})
 
-    def add_part(self, part: Json) -> None:
-        """Add a call whose reply is this part of a scenario's `reply`."""
-        self.turn.steps.append({"reply": [part]})
+    def add_cut_reply(self) -> None:
+        """Add a call whose stream is cut within a message."""
+        self.turn.faulty = True
+        deltas = [f"{self.next_text()} ", {"disconnect": True}]
+        self.turn.steps.append({"reply": [{"message": {"deltas": deltas}}]})
 
     def add_message(self, text: str = "", *, hold: bool = False, reasoning: bool = False) -> str:
         """Add a call that replies with a message, held after its first delta; return the gate."""
