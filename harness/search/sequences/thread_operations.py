@@ -89,7 +89,13 @@ def set_name(draft: Draft, thread: PlannedThread) -> None:
     name = f"name-{draft.plan.next_number():03d}"
     thread.names.append(name)
     draft.thread_request("thread/name/set", thread, name=name)
-    draft.request("thread/list", params={"searchTerm": name, **IN_WORKSPACE})
+    search_for(draft, thread, name)
+
+
+def search_for(draft: Draft, thread: PlannedThread, name: str) -> None:
+    """List the threads in the folder of this one whose title contains a name."""
+    folder = draft.notes(thread).folder
+    draft.request("thread/list", params={"searchTerm": name, "cwd": folder})
 
 
 def read(draft: Draft, thread: PlannedThread) -> None:
