@@ -88,9 +88,11 @@ def test_pytest_plays_them_beside_scenarios(tmp_path: Path) -> None:
     assert "| sequences | " in (tmp_path / "out.md").read_text()
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 def test_request_that_is_deaf_the_second_time_is_found_with_a_short_case(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
+    """It is confirmed as well if its turn comes after the time of the search."""
     names = ("turn", "interrupt after end")
     some = tuple(operation for operation in alphabet.OPERATIONS if operation.name in names)
     for module in (goals, searching):
@@ -98,9 +100,10 @@ def test_request_that_is_deaf_the_second_time_is_found_with_a_short_case(
     plans = tuple(plan for plan in goals.PLANS if plan.scope == ONE_THREAD)
     monkeypatch.setattr(searching, "PLANS", plans)
     # Each try waits for the answer in vain: the short sequence is enough here.
-    monkeypatch.setattr(searching, "SHRINK_SECONDS", 0.1)
+    monkeypatch.setattr(searching, "SHRINK_SECONDS", -1e6 if is_late else 0.1)
     broken = ROOT / "fixtures/servers/broken/deaf_to_late_interrupts.py"
-    campaign = search(f"'{sys.executable}' '{broken}'", cases=1)
+    config = configure(target="spec", server_cmd=f"'{sys.executable}' '{broken}'", scale=1.0)
+    campaign = search_sequences(config, 2, 600.0, cases=1)
     causes = {failure.cause: failure for failure in campaign.failures}
     failure = causes["request.answered"]
     assert "turn/interrupt" in failure.text

@@ -10,6 +10,8 @@ from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
 from harness.search.sequences.turn_script import TurnScript
 
 SECOND_CONNECTION = "b"
+# The policy under which everything needs approval.
+ALWAYS_ASK = "on-request"
 
 
 @dataclass(slots=True)
@@ -17,24 +19,27 @@ class ThreadNotes:
     """Notes on the earlier operations of a thread.
 
     `folder` is where it was started, and `place` the folder of its turns now. `file_version` counts
-    the changes of its file, 0 while the file does not exist. `approved_command` was accepted for
-    the session, and `approval_holds` is whether the thread certainly stayed loaded since. `kept`
-    are the values of each kept state (`kept_state.py`), the oldest first.
+    the changes of its file, 0 while the file does not exist. `approved_command` was last accepted
+    for the session. `kept` are the values of each kept state (`kept_state.py`), the oldest first.
     """
 
     folder: str = "{cwd}"
     place: str = "{cwd}"
     file_version: int = 0
     approved_command: str = ""
-    approval_holds: bool = False
     kept: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
 
 @dataclass(slots=True)
 class Draft:
-    """The steps of one conversation. Each operation finds its thread idle, and leaves it so."""
+    """The steps of one conversation. Each operation finds its thread idle, and leaves it so.
+
+    `looks`: each operation is followed by a look at its thread. `policy` is the approval policy of
+    its threads, under which commands and patches need approval.
+    """
 
     looks: bool = True
+    policy: str = UNTRUSTED
     plan: Plan = field(default_factory=Plan)
     files: dict[str, str] = field(default_factory=dict[str, str])
     _notes: dict[str, ThreadNotes] = field(default_factory=dict[str, ThreadNotes])
@@ -50,11 +55,11 @@ class Draft:
 
     def start_thread(self, **params: Any) -> PlannedThread:
         """Start a thread whose commands and patches need approval."""
-        thread = self.plan.add_thread(UNTRUSTED)
+        thread = self.plan.add_thread(self.policy)
         notes = self.notes(thread)
         notes.folder = notes.place = params.get("cwd", "{cwd}")
         thread.add_follower(MAIN_CONNECTION)
-        body = {"as": thread.alias, "params": {"approvalPolicy": UNTRUSTED, **params}}
+        body = {"as": thread.alias, "params": {"approvalPolicy": self.policy, **params}}
         self.plan.add_step("start_thread", **body)
         return thread
 
@@ -186,7 +191,6 @@ class Draft:
         """Record that the server may have forgotten settings and approvals of a thread."""
         thread.lost_settings = True
         thread.allowed_commands.clear()
-        self.notes(thread).approval_holds = False
 
     def look(self, thread: PlannedThread) -> None:
         """Read a thread with its turns, and list the threads on disk in its folder."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.search.fuzz.sessions.turns import Json
+from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
 from harness.search.sequences.alphabet import OPERATIONS, SERVER_OPERATIONS, Operation
 from harness.search.sequences.alphabet import ServerOperation as ServerOp
 from harness.search.sequences.draft import Draft
-from harness.search.sequences.kept_state import GROUPS, KEPT_STATES, KeptState
+from harness.search.sequences.kept_state import GROUPS, KEPT_STATES, POLICIES, KeptState
 from harness.search.sequences.planning import Goal, PlannedSequence, Writer
 
 KEPT = "of an operation and a kept state"
@@ -54,7 +54,8 @@ class _Conversation:
 
     def plan(self, operations: Sequence[Operation | ServerOp]) -> PlannedSequence:
         """Return the conversation with these operations, each followed by every state."""
-        writer = Writer(Draft(looks=False))
+        policy = POLICIES.get(self._states[0].group, UNTRUSTED)
+        writer = Writer(Draft(looks=False, policy=policy))
         draft = writer.draft
         if self._scope == KEPT_ACROSS:
             thread, fork = draft.start_pair(forked=True)

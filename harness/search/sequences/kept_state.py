@@ -12,7 +12,7 @@ from harness.search.fuzz.sessions.session import IN_WORKSPACE
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.sequences import thread_operations as threads
 from harness.search.sequences import turn_operations as turns
-from harness.search.sequences.draft import Draft
+from harness.search.sequences.draft import ALWAYS_ASK, Draft
 
 ASKS = ("command-execution", "command-approval")
 _PROGRAMS = ("touch", "mkdir -p")
@@ -23,7 +23,8 @@ _SKILLS = ("weigh", "measure")
 class KeptState:
     """A state that lasts: `use` sets it anew, and uses the earlier ones.
 
-    `group` names those that share a conversation: an approval may hold in its folder alone.
+    `group` names those that share a conversation: an approval may hold in its folder alone, and
+    after one that lasts a server may ask about nothing.
     """
 
     name: str
@@ -46,7 +47,6 @@ def use_session_approvals(draft: Draft, thread: PlannedThread) -> None:
     new = script.add_command()
     for command in _first_and_last(commands):
         script.add_command(command)
-    # How long an approval lasts may be open here: a question is accepted, and none as well.
     turn = draft.start_turn(thread, script)
     turns.answer_what_is_asked(draft, thread, turn, "acceptForSession")
     commands.append(new)
@@ -164,10 +164,10 @@ def use_skills(draft: Draft, thread: PlannedThread) -> None:
 KEPT_STATES = (
     KeptState("session approvals", "approvals", use_session_approvals, ASKS),
     KeptState("rules", "approvals", use_rules, ASKS),
-    KeptState("declined command", "approvals", use_declined, ASKS),
+    KeptState("declined command", "changes", use_declined, ASKS),
     KeptState(
         "patches",
-        "approvals",
+        "changes",
         turns.patches_in_a_row,
         ("file-change", "file-change-approval"),
     ),
@@ -177,3 +177,5 @@ KEPT_STATES = (
     KeptState("skills", "names", use_skills, ("skills",)),
 )
 GROUPS = tuple(dict.fromkeys(state.group for state in KEPT_STATES))
+# Policies of their threads: on-request asks about everything, however often it was answered.
+POLICIES = {"changes": ALWAYS_ASK}

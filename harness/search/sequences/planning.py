@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.search.fuzz.sessions.plan import PlannedThread
-from harness.search.fuzz.sessions.turns import Json
+from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
 from harness.search.sequences.alphabet import OPERATIONS, Operation, ServerOperation
-from harness.search.sequences.draft import Draft
+from harness.search.sequences.draft import ALWAYS_ASK, Draft
 
 # Operations of one conversation: more make findings slower to shrink, and hide those after one.
 OPERATIONS_EACH = 14
@@ -129,7 +129,8 @@ class Cast:
     def open(self, first_turns: int) -> tuple[Writer, list[PlannedThread]]:
         """Begin a conversation; its threads have this number of turns."""
         # The conversations on two threads are looked at in their end alone: a look can mend.
-        writer = Writer(Draft(looks=not self.is_pair))
+        policy = ALWAYS_ASK if self.is_pair else UNTRUSTED
+        writer = Writer(Draft(looks=not self.is_pair, policy=policy))
         draft, opening = writer.draft, OPERATIONS[0]
         first = draft.start_thread()
         threads = (

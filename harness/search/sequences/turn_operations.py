@@ -92,12 +92,10 @@ def unasked_command(draft: Draft, thread: PlannedThread) -> None:
 def accept_for_session(draft: Draft, thread: PlannedThread) -> None:
     """Accept a command for the session, and repeat it in the same turn."""
     notes, script = draft.notes(thread), draft.script()
-    command = script.add_command()
-    script.add_command(command)
+    notes.approved_command = script.add_command()
+    script.add_command(notes.approved_command)
     turn = draft.start_turn(thread, script)
-    draft.answer(thread, turn, "acceptForSession")
-    draft.end_turn(thread)
-    notes.approved_command, notes.approval_holds = command, True
+    answer_what_is_asked(draft, thread, turn, "acceptForSession")
 
 
 def repeat_approved(draft: Draft, thread: PlannedThread) -> None:
@@ -107,14 +105,8 @@ def repeat_approved(draft: Draft, thread: PlannedThread) -> None:
         accept_for_session(draft, thread)
     script = draft.script()
     script.add_command(notes.approved_command)
-    if notes.approval_holds:
-        draft.run_turn(thread, script)
-        return
-    # How long the approval lasts is left open here: a question is accepted, and none as well.
     turn = draft.start_turn(thread, script)
     answer_what_is_asked(draft, thread, turn, "acceptForSession")
-    notes.approval_holds = True
-    thread.allowed_commands.add(notes.approved_command)
 
 
 def accept_by_rule(draft: Draft, thread: PlannedThread) -> None:
@@ -133,7 +125,10 @@ def accept_by_rule(draft: Draft, thread: PlannedThread) -> None:
 def answer_what_is_asked(
     draft: Draft, thread: PlannedThread, turn: PlannedTurn, decision: str
 ) -> None:
-    """Answer the questions of a turn that may ask none, and wait for its end."""
+    """Answer what a turn asks about commands, and wait for its end.
+
+    How long an earlier answer holds may be left open: a rule judges whether it asks.
+    """
     turn.drop_questions()
     draft.plan.add_answer(thread, turn, COMMAND, decision=decision, standing=True)
     draft.end_turn(thread)

@@ -12,9 +12,13 @@ from harness.scenario.scenario_text import scenario_text
 from harness.search.fuzz.sessions.play import load_document
 from harness.search.sequences.alphabet import OPERATIONS, SERVER_OPERATIONS, Operation
 from harness.search.sequences.goals import PLANS, all_goals
+from harness.search.sequences.kept_plan import KEPT, KEPT_ACROSS
+from harness.search.sequences.kept_state import KEPT_STATES
 from harness.search.sequences.planning import (
+    FORKED,
     ONE_THREAD,
     SERVER,
+    TWO_THREADS,
     Goal,
     PlannedSequence,
     plan_tuples,
@@ -90,6 +94,30 @@ def test_short_sequence_needs_the_turns_of_its_operations() -> None:
     by_name = {operation.name: operation for operation in OPERATIONS}
     assert write_sequence([by_name["rollback 2"]]) is None
     assert write_sequence([by_name["turn"], by_name["rollback 1"]]) is not None
+
+
+def test_kept_state_is_used_right_before_and_right_after_an_operation() -> None:
+    states = {state.name for state in KEPT_STATES}
+    for sequence in planned(2):
+        names = [span.operation for span in sequence.spans]
+        for place, span in enumerate(sequence.spans):
+            for goal, earlier in span.goals:
+                if goal.scope in (KEPT, KEPT_ACROSS):
+                    assert (names[earlier[0]], names[place]) == goal.operations
+                    assert set(names[earlier[0] + 1 : place]) <= states
+
+
+@pytest.mark.parametrize("scope", [KEPT, KEPT_ACROSS, ONE_THREAD, TWO_THREADS, FORKED])
+def test_finding_is_tried_with_shorter_conversations_first(scope: str) -> None:
+    plan = next(plan for plan in PLANS if plan.scope == scope)
+    goals = {goal for goal, _ in all_goals(2) if goal.scope == scope}
+    sequence = next(plan.conversations(OPERATIONS, goals))
+    assert sequence.shorten is not None
+    sizes = [len(short["client"]) for short in sequence.shorten(len(sequence.spans) - 1)]
+    assert sizes == sorted(sizes)
+    assert 0 < sizes[0] < len(sequence.document["client"]) / 3
+    for short in sequence.shorten(len(sequence.spans) - 1):
+        load_document(short)
 
 
 def test_every_two_valid_values_meet() -> None:
