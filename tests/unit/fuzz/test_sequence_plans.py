@@ -115,7 +115,7 @@ def test_finding_is_tried_with_shorter_conversations_first(scope: str) -> None:
     assert sequence.shorten is not None
     sizes = [len(short["client"]) for short in sequence.shorten(len(sequence.spans) - 1)]
     assert sizes == sorted(sizes)
-    assert 0 < sizes[0] < len(sequence.document["client"]) / 3
+    assert 0 < sizes[0] < len(sequence.document["client"]) * 2 / 3
     for short in sequence.shorten(len(sequence.spans) - 1):
         load_document(short)
 
