@@ -79,7 +79,7 @@ def _on_one_thread(offered: Sequence[Operation], goals: set[Goal]) -> Iterator[P
             yield from plan_tuples(some, length, of_length)
 
 
-def _across(scope: str) -> Plan:
+def _plan_across(scope: str) -> Plan:
     def conversations(offered: Sequence[Operation], goals: set[Goal]) -> Iterator[PlannedSequence]:
         plain = [operation for operation in offered if not operation.setup]
         yield from plan_tuples(plain, 2, goals, scope)
@@ -87,7 +87,7 @@ def _across(scope: str) -> Plan:
     return Plan(scope, conversations)
 
 
-def _kept(scope: str) -> Plan:
+def _plan_for_kept_states(scope: str) -> Plan:
     return Plan(scope, lambda offered, goals: plan_kept_states(offered, goals, scope))
 
 
@@ -106,13 +106,13 @@ def _around_restarts(offered: Sequence[Operation], goals: set[Goal]) -> Iterator
 
 # Those that find most in the shortest time come first.
 PLANS = (
-    _kept(KEPT),
+    _plan_for_kept_states(KEPT),
     Plan(SERVER, _around_restarts),
     Plan(MOMENTS_OF_TURN, lambda _, goals: plan_moments(goals)),
     Plan(MOMENTS_OF_TWO, _moments_of_two),
     Plan(VALUES, lambda _, goals: plan_values(goals)),
     Plan(ONE_THREAD, _on_one_thread),
-    _across(FORKED),
-    _kept(KEPT_ACROSS),
-    _across(TWO_THREADS),
+    _plan_across(FORKED),
+    _plan_for_kept_states(KEPT_ACROSS),
+    _plan_across(TWO_THREADS),
 )

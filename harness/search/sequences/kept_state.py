@@ -1,4 +1,4 @@
-"""What a thread or the server keeps: set again and again, and used after every other operation.
+"""State that a thread or the server keeps: set again and again, used after every operation.
 
 Each use sets one more, and comes back to the first and to the last one before: a server that keeps
 one of a kind, or loses it in another operation, is noticed.
