@@ -40,9 +40,9 @@ def counts(campaign: SequenceCampaign) -> dict[str, dict[str, Any]]:
 def test_conversations_on_a_sound_server_cover_what_they_plan() -> None:
     campaign = search(cases=6)
     assert [failure.text for failure in campaign.failures] == []
-    # The first six conversations use four kept states after each of three operations.
+    # The first six conversations use two kept states after each of three operations.
     pairs = counts(campaign)["pairs of an operation and a kept state"]
-    assert pairs["covered"] == 6 * 3 * 4
+    assert pairs["covered"] == 6 * 3 * 2
     assert pairs["covered"] + pairs["not_played"] == pairs["total"]
     assert counts(campaign)["pairs across two threads"]["covered"] == 0
 

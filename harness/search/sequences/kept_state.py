@@ -61,7 +61,7 @@ def use_rules(draft: Draft, thread: PlannedThread) -> None:
     for command in _first_and_last(commands):
         script.add_command(command)
     turn = draft.start_turn(thread, script)
-    turns.answer_what_is_asked(draft, thread, turn, "acceptWithExecpolicyAmendment")
+    turns.answer_what_is_asked(draft, thread, turn, turns.LASTING_RULE)
     commands.append(new)
 
 

@@ -13,6 +13,7 @@ from harness.play.interruption import Interrupted, Interruption
 from harness.play.run import Run
 from harness.play.session.capability_prober import CapabilityProber
 from harness.play.session.servers import SetupFailed
+from harness.protocol.values import dig
 from harness.scenario.loader import Loaded
 from harness.scenario.player import FailureKind
 from harness.search.fuzz.causes import Causes
@@ -30,6 +31,7 @@ from harness.search.sequences.alphabet import OPERATIONS
 from harness.search.sequences.coverage import IMPOSSIBLE, STOPPED, Coverage
 from harness.search.sequences.goals import PLANS, Plan, all_goals
 from harness.search.sequences.planning import PlannedSequence
+from harness.search.sequences.turn_operations import LASTING_RULE
 
 # Conversations played before their findings are looked at; then their traces are dropped.
 CONVERSATIONS_PER_ROUND = 24
@@ -188,6 +190,12 @@ class SequenceSearcher(Searcher):
                 self._take_in(sequence, played)
         if self.on_progress is not None:
             self.on_progress(f"{self.campaign.cases} conversations; {self._covered_words()}")
+
+    def _spoils(self, played: Played) -> bool:
+        """Return whether the process should not be used again: a rule lasts in its home, too."""
+        answers = (frame.json for frame in played.run.trace.frames if not frame.from_target)
+        has_rule = any(dig(answer, "result", "decision") == LASTING_RULE for answer in answers)
+        return has_rule or super()._spoils(played)
 
     def _covered_words(self) -> str:
         goals = self.campaign.coverage.goals.values()

@@ -18,6 +18,8 @@ SCHEMA: Json = {
 # A failure of the model after which a turn ends as failed, and one after which it is tried again.
 LASTING_FAILURE: Json = {"status": 400, "message": "no", "times": "until-turn-ends"}
 PASSING_FAILURE: Json = {"status": 500}
+# The decision that is remembered for good.
+LASTING_RULE = "acceptWithExecpolicyAmendment"
 
 
 def plain_turn(draft: Draft, thread: PlannedThread) -> None:
@@ -115,7 +117,7 @@ def accept_by_rule(draft: Draft, thread: PlannedThread) -> None:
     # A program of its own: how many other commands of the program a rule covers is left open.
     command = first.add_command(f"touch ruled-{first.next_text()}")
     turn = draft.start_turn(thread, first)
-    answer_what_is_asked(draft, thread, turn, "acceptWithExecpolicyAmendment")
+    answer_what_is_asked(draft, thread, turn, LASTING_RULE)
     second = draft.script()
     second.add_command(command)
     turn = draft.start_turn(thread, second)
