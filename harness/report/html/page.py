@@ -119,6 +119,7 @@ def run_page(
         rules=_rules(report),
         rule_ids={rule.id for rule in report.rules},
         plays=plays,
+        play_ids={play.id for play in plays},
         choices=_choices(plays, report),
         slowest=_slowest(plays),
         stderr=_stderr(cards),

@@ -146,6 +146,13 @@ def test_each_link_leads_to_something_on_the_page() -> None:
     assert len(page.ids) == len(set(page.ids))
 
 
+def test_scenario_that_is_not_in_the_report_is_no_link() -> None:
+    setup = outcome("a/one", before=[outcome("setup/plain-turn", failed("turn.completes"))])
+    page = page_of(report_of(setup))
+    assert "setup/plain-turn" in page.with_id("findings").text
+    assert "scenario/setup/plain-turn" not in page.source
+
+
 def test_races_are_rows_with_their_placements() -> None:
     report = report_of(outcome("a/one", passed("turn.completes")))
     placement = PlacementResult("delta:2", Verdict.FAIL, True, 5, "it waited", 1.0, "")

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Pages of reports in a real browser: every filter, link, fold and key (fixtures/clients/report_reader.py).
+# The pages: a server that completes turns twice, one that dies, one with problematic texts, and a
+# report of 640 scenarios. Arguments: what to run it under, if anything.
+set -eu
+cd "$(dirname "$0")/.."
+without="the pages of reports are not
+opened (tests/unit/report has them without a browser)"
+. tools/browser.sh
+bin=$PWD/.venv/bin
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+page() {
+    status=0
+    "$bin/harness" run --server-cmd "$bin/python $PWD/fixtures/servers/broken/$1.py" turns/ \
+        --dir "$folder" --html "$folder/$1.html" --json "$folder/$1.json" > "$folder/$1.txt" 2>&1 ||
+        status=$?
+    [ $status = 1 ] || { cat "$folder/$1.txt"; exit 1; }
+}
+page double_completed
+page dies_mid_turn
+page odd_texts
+"$bin/python" - "$folder/double_completed.json" "$folder/many.json" << 'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+scenarios = report["scenarios"]
+times = -(-640 // len(scenarios))
+report["scenarios"] = [
+    {**one, "id": f"copy{number}/{one['id']}" if number else one["id"]}
+    for number in range(times)
+    for one in scenarios
+][:640]
+json.dump(report, open(sys.argv[2], "w"))
+END
+"$bin/harness" report "$folder/many.json" --html "$folder/many.html" > "$folder/many.txt"
+"$@" "$browser/bin/python" fixtures/clients/report_reader.py "$chromium" "$folder"/*.html
