@@ -114,10 +114,10 @@ def use_settings(draft: Draft, thread: PlannedThread) -> None:
 def use_names(draft: Draft, thread: PlannedThread) -> None:
     """Search for the last name, set a new one, and search for the new and the first ones."""
     for name in thread.names[-1:]:
-        threads.search_for(draft, thread, name)
+        threads.search_for(draft, name)
     threads.set_name(draft, thread)
     for name in _first_and_last(thread.names[:-1]):
-        threads.search_for(draft, thread, name)
+        threads.search_for(draft, name)
 
 
 def use_pages(draft: Draft, thread: PlannedThread) -> None:

@@ -86,16 +86,16 @@ def archive(draft: Draft, thread: PlannedThread) -> None:
 
 def set_name(draft: Draft, thread: PlannedThread) -> None:
     """Name the thread, and search for the name."""
-    name = f"name-{draft.plan.next_number():03d}"
+    # Named after the workspace, since other conversations have threads in the same home.
+    name = f"name-{draft.plan.next_number():03d} in {{cwd}}"
     thread.names.append(name)
     draft.thread_request("thread/name/set", thread, name=name)
-    search_for(draft, thread, name)
+    search_for(draft, name)
 
 
-def search_for(draft: Draft, thread: PlannedThread, name: str) -> None:
-    """List the threads in the folder of this one whose title contains a name."""
-    folder = draft.notes(thread).folder
-    draft.request("thread/list", params={"searchTerm": name, "cwd": folder})
+def search_for(draft: Draft, name: str) -> None:
+    """List the threads of all folders whose title contains a name: a turn may move its thread."""
+    draft.request("thread/list", params={"searchTerm": name})
 
 
 def read(draft: Draft, thread: PlannedThread) -> None:
