@@ -1,6 +1,7 @@
 """Edge cases of the rules on turns: ids, order, status, compaction, reads, steering."""
 
 from tests.rules.edge import Illegal, Legal
+from tests.rules.history_talk import FORK, past, stored
 from tests.rules.traces import (
     THREAD,
     TURN,
@@ -127,7 +128,20 @@ def id_of_the_history() -> Talk:
     return talk.tells("thread/started", thread=thread_object(OTHER)).plain_turn(TURN, OTHER)
 
 
+def id_of_a_copied_turn() -> Talk:
+    """The first turn of a fork has the id of a copied one, after a rollback of the thread."""
+    talk = past(TURN, "turn_2").rolls_back(*stored(TURN)).plain_turn("turn_3")
+    talk.forks(*stored(TURN, "turn_3")).announced()
+    return talk.plain_turn("turn_3", FORK)
+
+
+def dropped_id_again() -> Talk:
+    """The turn after a rollback has the id of the dropped one: turns are counted anew."""
+    return past(TURN, "turn_2").rolls_back(*stored(TURN)).plain_turn("turn_2")
+
+
 LEGAL: list[Legal] = [
+    Legal("turn.ids-unique", "dropped-id-again", dropped_id_again),
     Legal("turn.ids-unique", "turns-counted-per-thread", counted_per_thread),
     Legal("turn.ids-unique", "turns-of-one-id-at-once", counted_at_once),
     Legal("turn.completed-once", "turns-counted-anew-after-a-rollback", counted_anew),
@@ -153,4 +167,5 @@ ILLEGAL: list[Illegal] = [
     ),
     Illegal("turn.ids-unique", "id-again-on-its-thread", id_again_on_its_thread),
     Illegal("turn.ids-unique", "id-of-the-history", id_of_the_history),
+    Illegal("turn.ids-unique", "id-of-a-copied-turn", id_of_a_copied_turn),
 ]

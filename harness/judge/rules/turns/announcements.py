@@ -262,18 +262,18 @@ class TurnIdsUnique(Monitor):
     answer that shows two turns of one thread with one id. Left open: ids of turns of different
     threads, since the specification names no scope, and each message names the thread too; a reply
     with the id of a turn that may still have been running (the specification does not cover a
-    turn/start then), and threads that were rolled back.
+    turn/start then); ids of turns that a rollback of their thread may have dropped.
     """
 
     def begin(self) -> None:
         self._first_answers: dict[tuple[str, str], Frame] = {}
         self._stored_ids: dict[tuple[str, str], Frame] = {}
-        self._rolled_back = False
+        self._ends: dict[tuple[str, str], Frame] = {}
+        self._rollbacks: list[Frame] = []
 
     @on_sent("thread/rollback")
     def on_thread_rollback_sent(self, frame: Frame) -> Outcomes:
-        # Its params are not shown, so it may concern any thread.
-        self._rolled_back = True
+        self._rollbacks.append(frame)
         return None
 
     @on_answer("thread/resume", "thread/fork")
@@ -300,6 +300,12 @@ class TurnIdsUnique(Monitor):
                 expected = "an id that no other turn of the thread has"
                 yield wrong(subject, (frame,), field, expected, also=also)
 
+    @on("turn/completed")
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
+        key = text(obj(frame.params).get("threadId")), text(turn_in(frame).get("id"))
+        self._ends.setdefault(key, frame)
+        return None
+
     @on_answer("turn/start")
     def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         turn_id = text(turn_in(frame).get("id"))
@@ -307,22 +313,37 @@ class TurnIdsUnique(Monitor):
         if frame.kind is not Kind.RESPONSE or request is None or not turn_id:
             return None
         key = text(obj(request.params).get("threadId")), turn_id
+        if self._may_be_dropped(key):
+            for known in (self._first_answers, self._stored_ids, self._ends):
+                known.pop(key, None)
         first, stored = self._first_answers.setdefault(key, frame), self._stored_ids.get(key)
         field, subject = member(frame, "turn", "id"), self._subject(frame)
-        if first is frame and stored is not None and not self._rolled_back:
+        if first is frame and stored is not None:
             if self.trace.before(stored, request) is not True:
                 return None
             expected = "a new id, since the thread had a turn of this one when it was opened"
             return [wrong(subject, (stored, frame), field, expected)]
         if first is frame:
             return [Witness(subject, (frame,))] if len(self._first_answers) > 1 else None
-        turn = self.conversation.turn_at(*key)
-        if turn is None or self.conversation.request_of(first) is request or self._rolled_back:
+        end = self._ends.get(key)
+        if end is None or self.conversation.request_of(first) is request:
             return None
-        if any(self.trace.before(end, request) is True for end in turn.completions):
+        if self.trace.before(end, request) is True:
             expected = "a new id, since the turn of this one had ended before turn/start was sent"
             return [wrong(subject, (first, frame), field, expected)]
         return None
+
+    def _may_be_dropped(self, key: tuple[str, str]) -> bool:
+        """Return whether the turn of this id may be dropped by a rollback.
+
+        The params of a rollback are not shown, so it names its thread anywhere, or may be of any.
+        """
+        known = self._ends.get(key) or self._stored_ids.get(key)
+        return known is not None and any(
+            came_before(known, request)
+            and (key[0] in obj(request.params).values() or "threadId" not in obj(request.params))
+            for request in self._rollbacks
+        )
 
     def _subject(self, frame: Frame) -> str:
         return f"turn {self.conversation.key_of(frame)}"
