@@ -15,7 +15,7 @@ NAMES, STREAMED = "approval.names-item", "turn.streamed"
 PREVIEW = "thread.preview-first-message"
 
 # What says the same of a turn that was not announced.
-UNTOLD = frozenset({"approval.order", "status.active-while-turn"})
+UNTOLD = frozenset({"approval.order", "status.active-while-turn", "status.change-notified"})
 
 
 def decided(talk: Approvals) -> Approvals:

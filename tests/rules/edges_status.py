@@ -9,6 +9,7 @@ from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import (
     THREAD,
     TROUBLE,
+    TURN,
     Talk,
     agent_message,
     settings,
@@ -19,7 +20,7 @@ from tests.rules.traces import (
 
 MATCHES, NOTIFIED = "status.read-matches-turns", "status.change-notified"
 INTERRUPTED, NAMES = "turn.interrupted-when-asked", "error.names-turn"
-HINT = frozenset({MATCHES})
+HINT, ACTIVE_HINT = frozenset({MATCHES}), frozenset({"status.active-while-turn"})
 
 
 def begun() -> Talk:
@@ -245,7 +246,41 @@ def error_where_no_turns_are_shown() -> Talk:
     return talk.failing(will_retry=True, turn="turn_5")
 
 
+def untold_turn(talk: Talk, turn: str, *, late: bool = False) -> Talk:
+    """A whole turn; its thread is reported active after it, or never."""
+    talk.ask_turn().reply_turn(turn).turn_started(turn)
+    talk.item(user_message(f"{turn}-u", "hello"), turn)
+    talk.message(f"{turn}-m", "Hello", turn=turn).turn_completed(turn)
+    return talk.status("active").status("idle") if late else talk
+
+
+def interrupted_turn() -> Talk:
+    """A turn that is interrupted."""
+    talk = begun().item(user_message("u", "hello")).interrupt().answers({})
+    return talk.end_turn(status="interrupted")
+
+
+def failed_turn() -> Talk:
+    """A turn that fails, and leaves its thread in systemError."""
+    talk = begun().item(user_message("u", "hello")).failing(will_retry=False)
+    return talk.end_turn(status="failed", error=TROUBLE)
+
+
 LEGAL: list[Legal] = [
+    Legal(
+        NOTIFIED,
+        "active-reported-late",
+        lambda: untold_turn(
+            untold_turn(Talk().start_thread(), TURN, late=True), "turn_2", late=True
+        ),
+        hints=ACTIVE_HINT,
+    ),
+    Legal(
+        NOTIFIED,
+        "still-in-system-error",
+        lambda: untold_turn(failed_turn(), "turn_2"),
+        hints=ACTIVE_HINT,
+    ),
     Legal(MATCHES, "over-before-it-is-told", over_before_it_is_told, HINT),
     Legal(MATCHES, "over-though-the-model-was-called", over_though_the_model_was_called, HINT),
     Legal(MATCHES, "changes-just-after-the-turn", changes_just_after),
@@ -269,6 +304,24 @@ LEGAL: list[Legal] = [
     Legal(NAMES, "error-where-no-turns-are-shown", error_where_no_turns_are_shown),
 ]
 ILLEGAL: list[Illegal] = [
+    Illegal(
+        NOTIFIED,
+        "second-turn-untold",
+        lambda: untold_turn(Talk().start_thread().plain_turn(), "turn_2").status("idle"),
+        also=ACTIVE_HINT | {"status.changed-is-change"},
+    ),
+    Illegal(
+        NOTIFIED,
+        "first-of-two-untold",
+        lambda: untold_turn(Talk().start_thread(), TURN).plain_turn("turn_2"),
+        also=ACTIVE_HINT,
+    ),
+    Illegal(
+        NOTIFIED,
+        "turn-after-an-interrupt-untold",
+        lambda: untold_turn(interrupted_turn(), "turn_2"),
+        also=ACTIVE_HINT,
+    ),
     Illegal(MATCHES, "idle-while-the-model-is-called", idle_while_called),
     Illegal(MATCHES, "idle-while-the-answer-streams", idle_while_streaming),
     Illegal(MATCHES, "idle-while-a-question-is-open", idle_while_asking),

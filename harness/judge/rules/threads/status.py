@@ -11,6 +11,7 @@ from typing import Final
 
 from harness.judge.base import (
     Monitor,
+    Outcome,
     Outcomes,
     Violation,
     Witness,
@@ -21,7 +22,7 @@ from harness.judge.base import (
     on_sent,
     rule,
 )
-from harness.judge.rules.shared.state_tracking import RUNNING, needs_turn
+from harness.judge.rules.shared.state_tracking import COMPLETED, RUNNING, needs_turn
 from harness.judge.rules.shared.view_queries import (
     began_here,
     has_other_clients,
@@ -30,7 +31,7 @@ from harness.judge.rules.shared.view_queries import (
     was_away,
     was_completed_before,
 )
-from harness.judge.rules.shared.violations import Member, member, wrong
+from harness.judge.rules.shared.violations import Member, absent, member, wrong
 from harness.judge.rules.threads.status_changes import ACTIVE, RELOADING
 from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
@@ -48,6 +49,7 @@ OTHER_WORK: Final = methods_with("may-work-outside-turns")
 
 # The statuses of a loaded thread.
 LOADED: Final = ("idle", "active", "systemError")
+IDLE: Final = LOADED[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,23 +323,44 @@ class ReadMatchesTurns(_Answered):
 
 @rule("status.change-notified", title="A change of status is notified", level=Level.MUST)
 class ChangeNotified(_Answered):
-    """Judges, at the end of a quiescent trace, that a change between two answers was notified.
+    """Judges, at the end of a quiescent trace, that a change of a thread's status was notified.
 
     Answers to thread/start, thread/read and thread/list show a thread in two statuses, of idle,
     active and systemError; some thread/status/changed of the thread must have come since the first
-    request. Its position and content are open. Left open: statuses on both sides of a request that
-    can unload or load the thread, threads that this client left or that were archived or closed,
-    and notLoaded (by the specification, list and read show it).
+    request. Its position and content are open. A thread that was reported or shown as idle before a
+    turn, which was completed without an error, has been active: that must have been reported until
+    the next turn/start, or as often as there were turns. Left open: statuses on both sides of a
+    request that can unload or load the thread, threads that this client left or that were archived
+    or closed, and notLoaded (by the specification, list and read show it).
     """
 
     def begin(self) -> None:
         self._last: dict[str, _StatusReport] = {}
         self._may_have_left = False
         self._changes: list[tuple[ThreadView, _StatusReport, _StatusReport]] = []
+        # The last message that showed or reported a status, for turns that begin after it.
+        self._known: dict[str, tuple[str, Frame]] = {}
+        self._before_turn: dict[Frame, Frame] = {}
+
+    @on("thread/status/changed")
+    def on_thread_status_changed(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        status = text(dig(params, "status", "type"))
+        self._known[text(params.get("threadId"))] = (status, frame)
+        return None
+
+    @on_sent("turn/start")
+    def on_turn_start_sent(self, frame: Frame) -> Outcomes:
+        known = self._known.get(text(obj(frame.params).get("threadId")))
+        if known is not None and known[0] == IDLE:
+            self._before_turn[frame] = known[1]
+        return None
 
     @on_sent(*RELOADING)
     def on_reloading_sent(self, frame: Frame) -> Outcomes:
-        self._last.pop(text(obj(frame.params).get("threadId")), None)
+        thread_id = text(obj(frame.params).get("threadId"))
+        self._last.pop(thread_id, None)
+        self._known.pop(thread_id, None)
         # The params of thread/unsubscribe are not shown, so it may have left any thread.
         self._may_have_left = self._may_have_left or frame.method == "thread/unsubscribe"
         return None
@@ -352,12 +375,14 @@ class ChangeNotified(_Answered):
         for thread, report in self.shown_statuses(frame):
             before = self._last.get(thread.id)
             self._last[thread.id] = report
+            self._known[thread.id] = (report.status, frame)
             changed = before is not None and before.status != report.status
             if before and changed and not self._may_have_left and not was_away(thread, frame):
                 self._changes.append((thread, before, report))
         return None
 
     def finish(self) -> Outcomes:
+        yield from self._judge_turns()
         for thread, before, report in self._changes:
             notifications = [
                 frame for frame in thread.statuses if came_before(before.request, frame)
@@ -372,3 +397,44 @@ class ChangeNotified(_Answered):
                 yield Violation(
                     thread.subject, frames, expected, "none came between the two", places=places
                 )
+
+    def _judge_turns(self) -> Iterator[Outcome]:
+        for thread in self.conversation.threads.values():
+            turns = [turn for turn in thread.turns.values() if self._was_active_well(turn)]
+            reports = [
+                frame
+                for frame in thread.statuses
+                if text(dig(frame.params, "status", "type")) == ACTIVE
+            ]
+            for place, turn in enumerate(turns):
+                begin = turn.request
+                idle_frame = self._before_turn.get(begin) if begin is not None else None
+                if begin is None or idle_frame is None:
+                    continue
+                since = [frame for frame in reports if came_before(idle_frame, frame)]
+                following = [
+                    other.request
+                    for other in thread.turns.values()
+                    if other.request is not None and came_before(begin, other.request)
+                ]
+                in_time = [
+                    frame
+                    for frame in since
+                    if all(came_before(frame, request) for request in following)
+                ]
+                frames = (idle_frame, begin, turn.completions[0])
+                if not in_time and len(since) < len(turns) - place:
+                    expected = f"thread/status/changed of {thread.subject} to {ACTIVE}"
+                    expected += f", since it was idle and then had {turn.subject}"
+                    field = member(begin, "threadId")
+                    yield absent(thread.subject, frames, expected, "none came", field)
+
+    def _was_active_well(self, turn: TurnView) -> bool:
+        """Return whether this client saw a whole turn of its own without an error."""
+        return (
+            turn.request is not None
+            and turn.status == COMPLETED
+            and not turn.errors
+            and bool(turn.starts)
+            and began_here(self.conversation, turn)
+        )
