@@ -1,11 +1,14 @@
-"""Edge cases of the rule on the files that the diff of a turn names."""
+"""Edge cases of the rules on the files and the lines of the diff of a turn."""
 
 from harness.judge.verdict import Level
 from tests.rules.approval_talk import Approvals, file_item
 from tests.rules.edge import Illegal, Legal
 from tests.rules.traces import THREAD, TURN, command
 
-OWN = "turn.diff-own"
+OWN, WHOLE = "turn.diff-own", "turn.diff-whole"
+MADE = "--- /dev/null\n+++ b/one.txt\n@@ -0,0 +1 @@\n+first\n"
+MADE_LONGER = "--- /dev/null\n+++ b/one.txt\n@@ -0,0 +1,2 @@\n+first\n+second\n"
+ONLY_THE_SECOND = "--- a/one.txt\n+++ b/one.txt\n@@ -1 +1,2 @@\n first\n+second\n"
 
 
 def changed(
@@ -23,7 +26,37 @@ def changed(
     return talk.end_turn("turn_2")
 
 
+def edit(old: str, new: str, number: int = 1) -> str:
+    """Return a diff that replaces one line of a file, which stands between two others."""
+    return (
+        f"--- one.txt\t2026-01-01\n+++ one.txt\t2026-01-02\n"
+        f"@@ -{number},3 +{number},3 @@ def f():\n top\n-{old}\n+{new}\n end\n"
+    )
+
+
+def changed_twice(first: str, second: str, *, works: bool = False) -> Approvals:
+    """A turn changes one.txt twice, and has these diffs."""
+    talk = Approvals().running("never")
+    for number, diff in enumerate((first, second)):
+        if works and number:
+            talk.item(command("c-1", "completed", exitCode=0, aggregatedOutput=""))
+        talk.item(file_item(f"patch_{number}", "completed", "one.txt"))
+        talk.tells("turn/diff/updated", threadId=THREAD, turnId=TURN, diff=diff)
+    return talk.end_turn()
+
+
 LEGAL: list[Legal] = [
+    Legal(WHOLE, "made-and-made-longer", lambda: changed_twice(MADE, MADE_LONGER)),
+    Legal(WHOLE, "undone", lambda: changed_twice(MADE, "")),
+    Legal(WHOLE, "edited-twice", lambda: changed_twice(edit("a", "b"), edit("a", "c"))),
+    Legal(
+        WHOLE,
+        "another-place-too",
+        lambda: changed_twice(
+            edit("a", "b"), edit("a", "b") + edit("b", "a", 40).split("\n", 2)[2]
+        ),
+    ),
+    Legal(WHOLE, "broken-hunk", lambda: changed_twice(edit("a", "b"), edit("b", "c")[:-5])),
     Legal(OWN, "same-file-again", lambda: changed("one.txt", again="one.txt")),
     Legal(OWN, "earlier-name-within-a-line", lambda: changed("two.txt")),
     Legal(OWN, "longer-name", lambda: changed("one.txt.old", again="one.txt.old")),
@@ -37,6 +70,14 @@ LEGAL: list[Legal] = [
 ]
 
 ILLEGAL: list[Illegal] = [
+    Illegal(WHOLE, "second-change-alone", lambda: changed_twice(MADE, ONLY_THE_SECOND)),
+    Illegal(WHOLE, "undoing-alone", lambda: changed_twice(edit("a", "b"), edit("b", "a"))),
+    Illegal(
+        WHOLE,
+        "second-change-alone-after-a-command",
+        lambda: changed_twice(edit("a", "b"), edit("b", "c"), works=True),
+        Level.SHOULD,
+    ),
     Illegal(OWN, "change-of-the-turn-before", lambda: changed("one.txt", "two.txt")),
     Illegal(
         OWN, "after-a-command", lambda: changed("one.txt", "two.txt", works=True), Level.SHOULD

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on, rule
+from harness.judge.rules.shared.unified_diffs import OldFile, old_files
 from harness.judge.rules.shared.view_queries import began_here, connection_suffix, item_in
 from harness.judge.rules.shared.violations import absent, member, wrong
 from harness.judge.verdict import Level
@@ -165,21 +166,23 @@ class DiffWhole(_Changes):
     """Judges that the last diff of a turn names each file that only one of its items changed.
 
     A file is found by its name alone: the form of paths in a diff is not shown. A text without any
-    line of a unified diff, no hunk and no header, is not such a diff. Left open: files that several
-    changes of the turn touch or mention, which may be unchanged; those that a command or a tool may
-    have touched after the change; changes with an empty diff, names that a diff may quote, diffs
-    before the last change, and turns that did not complete.
+    line of a unified diff, no hunk and no header, is not such a diff. All diffs of a turn begin at
+    the same state: a line before the changes that differs in two of them is a finding, SHOULD if a
+    command or a tool ran. Left open: files that several changes of the turn touch or mention, which
+    may be unchanged; those that a command or a tool may have touched after the change; changes with
+    an empty diff, names that a diff may quote, diffs before the last change, and turns that did not
+    complete.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._diffs: dict[str, Frame] = {}
+        self._diffs: dict[str, list[Frame]] = {}
         self._running: set[ItemView] = set()
         self._work_messages: list[Frame] = []
 
     @on(DIFF)
     def on_diff(self, frame: Frame) -> Outcomes:
-        self._diffs[self.conversation.key_of(frame)] = frame
+        self._diffs.setdefault(self.conversation.key_of(frame), []).append(frame)
         return None
 
     @on("item/started")
@@ -203,11 +206,14 @@ class DiffWhole(_Changes):
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         changes = self.completed_changes.pop(turn.key, []) if turn is not None else []
-        last = self._diffs.pop(turn.key, None) if turn is not None else None
-        if turn is None or turn.status != "completed" or last is None or not changes:
+        diffs = self._diffs.pop(turn.key, []) if turn is not None else []
+        if turn is None or turn.status != "completed" or not diffs or not changes:
             return None
         if not began_here(self.conversation, turn):
             return None
+        last, partial = diffs[-1], self._find_other_base(turn.subject, diffs)
+        if partial is not None:
+            return [partial]
         diff, paths = obj(last.params).get("diff"), self._certain_paths(changes, last)
         if isinstance(diff, str) and diff.strip() and not _UNIFIED.search(diff):
             field, expected = member(last, "diff"), "a unified diff, with its headers or hunks"
@@ -220,6 +226,19 @@ class DiffWhole(_Changes):
         frames = (*changes, last)
         expected = f"names {', '.join(missing)}, which an item of the turn changed"
         return [wrong(turn.subject, frames, member(last, "diff"), expected)]
+
+    def _find_other_base(self, subject: str, diffs: list[Frame]) -> Violation | None:
+        """Return the violation if two diffs show one file differently before the turn."""
+        known: dict[str, tuple[OldFile, Frame]] = {}
+        for diff in diffs:
+            for name, file in old_files(text(obj(diff.params).get("diff"))).items():
+                earlier, frame = known.setdefault(name, (file, diff))
+                if earlier.disagrees_with(file):
+                    expected = f"{name} as it was before the turn, as in an earlier diff of it"
+                    field, also = member(diff, "diff"), (member(frame, "diff"),)
+                    level = Level.SHOULD if self._work_messages else None
+                    return wrong(subject, (frame, diff), field, expected, level=level, also=also)
+        return None
 
     def _certain_paths(self, changes: list[Frame], last: Frame) -> list[str]:
         """Return the paths that were changed and cannot have been restored since; [] if unsure."""
