@@ -206,6 +206,23 @@ def _column_to_plain(column: Column) -> dict[str, Any]:
     }
 
 
+def from_plain(plain: dict[str, Any]) -> Matrix:
+    """Return the matrix of builtins from `to_plain`. Raises `UsageError` for another version."""
+    if not is_matrix(plain) or plain.get("version") != VERSION:
+        raise UsageError(f"not the JSON of harness matrix, version {VERSION}")
+    columns = [
+        Column(
+            **{name: one[name] for name in ("name", "target", "version", "profile", "commands")},
+            report=None if one.get("report") is None else json_form.from_plain(one["report"]),
+            problem=one.get("problem", ""),
+            is_stored=bool(one.get("stored")),
+            note=one.get("note", ""),
+        )
+        for one in map(obj, plain.get("targets", ()))
+    ]
+    return Matrix(columns, str(plain.get("interrupted", "")))
+
+
 def is_matrix(plain: object) -> bool:
     """Return whether a JSON value is a matrix of any version."""
     return obj(plain).get("kind") == KIND

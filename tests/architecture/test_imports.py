@@ -66,8 +66,7 @@ APART: dict[str, str] = {
     "report.snapshot",
     "report.compare": "protocol.wire trace.record trace.surface judge.ledger model client faults "
     "scenario report.snapshot report.terminal",
-    "report.html": "protocol.wire trace.record judge.ledger model client faults report.compare "
-    "report.snapshot",
+    "report.html": "protocol.wire trace.record judge.ledger model client faults report.snapshot",
     "report.results": "protocol.wire trace.record trace.surface model client.peer client.transport "
     "faults report.compare report.snapshot report.terminal",
     "report.snapshot": "protocol.spec protocol.wire trace.surface judge model client faults "

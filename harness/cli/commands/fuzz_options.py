@@ -4,11 +4,17 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from harness.cli.commands.output_files import JsonOption, check_targets, say, write_results
+from harness.cli.commands.output_files import (
+    HtmlOption,
+    JsonOption,
+    check_targets,
+    say,
+    write_results,
+)
 from harness.cli.commands.run_commands import exit_on_error
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
@@ -37,6 +43,7 @@ def fuzz(
     method: Annotated[str, typer.Option(help="inputs that send this request only")] = "",
     store: _STORE = None,
     json: JsonOption = "",
+    html: HtmlOption = "",
     timeout_scale: _SCALE = 1.0,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="say why sequences are not covered")
@@ -58,7 +65,7 @@ def fuzz(
     from harness.search.fuzz.store import open_store
 
     with exit_on_error():
-        check_targets(json)
+        check_targets(json, html_target=html)
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         check_method(config.book, method)
         kinds = kinds_of(what or ("inputs" if method else ""))
@@ -80,10 +87,18 @@ def fuzz(
             lambda: result_text.lines(result, failures, words, verbose=verbose),
             json_target=json,
             results=lambda: result_text.plain(result, failures, words),
+            html_target=html,
+            html=lambda: _page(result_text.plain(result, failures, words)),
         )
     if result.interrupted_by:
         raise typer.Exit(interruption.status)
     raise typer.Exit(1 if result.red else 0)
+
+
+def _page(plain: dict[str, Any]) -> str:
+    from harness.report.html.other_pages import fuzz_page
+
+    return fuzz_page(plain)
 
 
 def _line_of_progress() -> Callable[[str], None] | None:

@@ -1,11 +1,12 @@
 """Options of the command `harness matrix`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.commands.output_files import (
+    HtmlOption,
     JsonOption,
     MarkdownOption,
     check_targets,
@@ -13,6 +14,9 @@ from harness.cli.commands.output_files import (
     write_results,
 )
 from harness.cli.commands.run_commands import exit_on_error
+
+if TYPE_CHECKING:
+    from harness.report.matrix import Matrix
 
 
 def matrix(
@@ -38,6 +42,7 @@ def matrix(
     ] = None,
     json: JsonOption = "",
     markdown: MarkdownOption = "",
+    html: HtmlOption = "",
 ) -> None:
     """Judge many targets: servers, versions, profiles, surfaces; a column for each.
 
@@ -50,7 +55,7 @@ def matrix(
     from harness.search.releases.plays import CONFINED_OPTION, Plays, stop_on_signals
 
     with exit_on_error():
-        check_targets(json, markdown)
+        check_targets(json, markdown, html)
         options = [] if lanes is None else ["--lanes", str(lanes)]
         options += ["--timeout-scale", str(timeout_scale)] if timeout_scale != 1 else []
         options += [CONFINED_OPTION] if confine else []
@@ -65,6 +70,8 @@ def matrix(
             results=result.to_plain,
             markdown_target=markdown,
             markdown=lambda: result.markdown_lines(full=full),
+            html_target=html,
+            html=lambda: _page(result),
         )
         if badges is not None:
             write_badges(result, badges)
@@ -72,3 +79,9 @@ def matrix(
         say("interrupted: what was judged is kept; the same command goes on", err=True)
         raise typer.Exit(128 + plays.stopped_by)
     raise typer.Exit(1 if len(result.judged_columns()) < len(result.columns) else 0)
+
+
+def _page(matrix: "Matrix") -> str:
+    from harness.report.html.other_pages import matrix_page
+
+    return matrix_page(matrix)

@@ -40,13 +40,13 @@ def find_run(word: str) -> Run:
 def _other_kind(path: Path) -> str:
     """Return a message on a recording or a result of `harness check`, "" for any other file."""
     with path.open("rb") as source:
-        row = _object_in(next((line for line in source if line.strip()), b""))
+        row = object_in(next((line for line in source if line.strip()), b""))
     if "trace" in row or {"t", "dir"} <= row.keys():
         return (
             "this is a recording, not a report of a run: make a scenario of it with harness "
             "scenario from-trace, then harness run it with --json"
         )
-    plain = row or _object_in(path.read_bytes())
+    plain = row or object_in(path.read_bytes())
     if is_matrix(plain):
         names = ", ".join(str(obj(one).get("name")) for one in plain.get("targets", ()))
         return f"this is a matrix; name a target, {path}{TARGET_MARK}NAME, of {names}"
@@ -58,7 +58,8 @@ def _other_kind(path: Path) -> str:
     return ""
 
 
-def _object_in(raw: bytes) -> dict[str, Any]:
+def object_in(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object in a text, {} if there is none."""
     try:
         return obj(json.loads(raw))
     except (ValueError, RecursionError):

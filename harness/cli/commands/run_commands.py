@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from harness.cli.commands.output_files import (
     say,
     write_results,
 )
+
+if TYPE_CHECKING:
+    from harness.report.compare.values import Comparison
 
 _RUN = "a JSON report, a name in .harness/reports, last, or previous"
 
@@ -61,19 +64,19 @@ def report(
     html: HtmlOption = "",
     json: JsonOption = "",
 ) -> None:
-    """Show a recorded run again: its summary, or as a page."""
-    from harness.cli.commands.recorded_report import RecordedReport
+    """Show a recorded run, matrix or fuzz result again: as text, or as a page."""
+    from harness.cli.commands.recorded_report import find_recorded
 
     with exit_on_error():
-        shown = RecordedReport(recorded)
+        recorded_results = find_recorded(recorded)
         write_results(
-            shown.text_lines,
+            recorded_results.text_lines,
             json_target=json,
-            results=shown.to_plain,
+            results=recorded_results.to_plain,
             markdown_target=markdown,
-            markdown=shown.markdown_lines,
+            markdown=recorded_results.markdown_lines,
             html_target=html,
-            html=shown.html,
+            html=recorded_results.html,
         )
 
 
@@ -82,6 +85,7 @@ def compare(
     after: Annotated[str, typer.Argument(help="the run to compare with it, named likewise")],
     *,
     markdown: MarkdownOption = "",
+    html: HtmlOption = "",
     json: JsonOption = "",
 ) -> None:
     """Say what changed between two runs: verdicts, choices, messages.
@@ -102,8 +106,16 @@ def compare(
             results=lambda: to_plain(comparison),
             markdown_target=markdown,
             markdown=lambda: markdown_lines(comparison),
+            html_target=html,
+            html=lambda: _comparison_page(comparison),
         )
     raise typer.Exit(1 if comparison.worse else 0)
+
+
+def _comparison_page(comparison: "Comparison") -> str:
+    from harness.report.html.other_pages import comparison_page
+
+    return comparison_page(comparison)
 
 
 def ledger(

@@ -33,8 +33,8 @@ def text_lines(comparison: Comparison) -> Iterator[str]:
     yield f"before: {before.name} ({_programs(before)})"
     yield f"after:  {after.name} ({_programs(after)})"
     yield f"compared: {comparison.common} scenarios, which both played"
-    yield from _left_out(comparison)
-    for kind, known, group in _by_kind(comparison):
+    yield from left_out(comparison)
+    for kind, known, group in changes_by_kind(comparison):
         yield ""
         yield f"{kind}{OF_KNOWN if known else ''} ({len(group)})"
         yield from _changes(group)
@@ -46,7 +46,8 @@ def text_lines(comparison: Comparison) -> Iterator[str]:
     yield summary_line(comparison)
 
 
-def _left_out(comparison: Comparison) -> Iterator[str]:
+def left_out(comparison: Comparison) -> Iterator[str]:
+    """Yield notes on what was not compared."""
     for run, names in (
         (comparison.before, comparison.only_before),
         (comparison.after, comparison.only_after),
@@ -56,7 +57,7 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
     yield from (f"note: {remark}" for remark in comparison.remarks)
 
 
-def _by_kind(comparison: Comparison) -> Iterator[tuple[Kind, bool, list[Change]]]:
+def changes_by_kind(comparison: Comparison) -> Iterator[tuple[Kind, bool, list[Change]]]:
     """Yield the changes of each kind, then those of known deviations."""
     for known in (False, True):
         for kind in Kind:
@@ -70,16 +71,16 @@ def _by_kind(comparison: Comparison) -> Iterator[tuple[Kind, bool, list[Change]]
 
 
 def _changes(group: Sequence[Change]) -> Iterator[str]:
-    for change in _join(group):
+    for change in merge_alike(group):
         yield _cut(f"  {change.subject}: {change.before} -> {change.after}")
         if change.note:
             yield _cut(f"      {change.note}")
         for word, trace_place in (("before", change.shown_before), ("after ", change.shown_after)):
             if trace_place.trace:
-                yield f"      {word}  {_show_command(trace_place)}"
+                yield f"      {word}  {show_command(trace_place)}"
 
 
-def _join(group: Sequence[Change]) -> list[Change]:
+def merge_alike(group: Sequence[Change]) -> list[Change]:
     """Return the changes; scenarios that failed alike, and situations of a point, are merged."""
     groups: dict[tuple[str, ...], list[Change]] = {}
     for change in group:
@@ -109,7 +110,8 @@ def _merge(same: list[Change]) -> Change:
     return replace(first, subject=f"{subject} ({names_shown})")
 
 
-def _show_command(place: TracePlace) -> str:
+def show_command(place: TracePlace) -> str:
+    """Return the command that prints the trace of a change."""
     frame = f" --message {place.frame}" if place.frame >= 0 else ""
     return f"harness show {near_path(place.trace)}{frame}"
 
@@ -142,16 +144,16 @@ def markdown(
     """Yield the lines of a Markdown page. `describe_place` returns the words for a trace, or ""."""
     names = f"{comparison.before.name} and {comparison.after.name}"
     yield f"{names}: {comparison.common} scenarios, which both played."
-    for line in _left_out(comparison):
+    for line in left_out(comparison):
         yield ""
         yield f"{line[0].upper()}{line[1:]}."
-    for kind, known, group in _by_kind(comparison):
+    for kind, known, group in changes_by_kind(comparison):
         yield ""
         yield f"## {HEADINGS[kind]}{OF_KNOWN if known else ''}"
         yield ""
         yield "| what | before | after | why it matters, or what shows it |"
         yield "|---|---|---|---|"
-        for change in _join(group):
+        for change in merge_alike(group):
             words = [
                 change.note,
                 describe_place(change.shown_before),

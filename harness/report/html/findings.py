@@ -4,10 +4,12 @@ Cards of rules have one cause each, as in `report.causes`: a rule, level and cla
 of messages. Scenarios and races that fail with the same reason are one card.
 """
 
+import json
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from harness.judge.verdict import Level, Place, Verdict
 from harness.protocol.spec.book import Book
@@ -33,6 +35,7 @@ KNOWN: Final = "Known deviations"
 GROUPS: Final = (COUNTS, UNCOUNTED, KNOWN)
 MAX_SUBJECTS_SHOWN: Final = 50
 MAX_CLAUSES_SHOWN: Final = 3
+_CASE_SUFFIX: Final = ".scenario.yaml"
 _FAILING: Final = (Verdict.FAIL, Verdict.ERROR)
 
 
@@ -275,7 +278,8 @@ def _generated_cards(report: Report) -> Iterator[Card]:
                 kind="generated case",
                 subject=str(failure.get("occasion") or ""),
                 repeat=failure["replay"] or "",
-                paste=str(failure.get("document") or ""),
+                trace=failure_trace(failure),
+                paste=case_text(failure.get("document")),
             )
         for note in fuzz["notes"]:
             yield Card(
@@ -286,3 +290,17 @@ def _generated_cards(report: Report) -> Iterator[Card]:
                 str(note),
                 kind="note",
             )
+
+
+def failure_trace(failure: Mapping[str, Any]) -> str:
+    """Return the trace that is kept beside the case of a failure, "" if none is kept."""
+    words = shlex.split(failure["replay"] or "")
+    case = next((word for word in words if word.endswith(_CASE_SUFFIX)), "")
+    return f"{case.removesuffix(_CASE_SUFFIX)}.jsonl" if case else ""
+
+
+def case_text(document: object) -> str:
+    """Return a generated case as text: a scenario as JSON, unless it is a text; "" for none."""
+    if not document:
+        return ""
+    return document if isinstance(document, str) else json.dumps(document, indent=1)

@@ -47,6 +47,24 @@ if (filters) {
   filters.addEventListener("submit", (event) => event.preventDefault());
   applyFilters();
 }
+// The table of a matrix.
+const rowFilters = byId("row-filters");
+function applyRowFilters() {
+  const wanted = byId("search").value.toLowerCase();
+  const only = byId("only-differences").checked;
+  const lines = all("#matrix tbody tr");
+  for (const line of lines) {
+    line.hidden = (only && !("differs" in line.dataset)) || !line.cells[0].textContent.toLowerCase().includes(wanted);
+  }
+  const shown = lines.filter((line) => !line.hidden).length;
+  byId("shown").textContent = `${shown.toLocaleString("en")} of ${lines.length.toLocaleString("en")}`;
+  byId("none").hidden = shown > 0;
+}
+if (rowFilters) {
+  rowFilters.addEventListener("input", applyRowFilters);
+  rowFilters.addEventListener("submit", (event) => event.preventDefault());
+  applyRowFilters();
+}
 function filterByRule(rule) {
   filters.reset();
   filters.querySelector("[data-filter=rule]").value = rule;
@@ -60,7 +78,7 @@ function followLink() {
   try { id = decodeURIComponent(id); } catch { return; }
   const target = id && byId(id);
   if (!target || target.id === "main") return;
-  if (target.hidden) filters.reset(), applyFilters();
+  if (target.hidden) filters ? (filters.reset(), applyFilters()) : (target.hidden = false);
   for (let one = target; one; one = one.parentElement) if (one.localName === "details") one.open = true;
   target.scrollIntoView({ block: "start" });
   (target.querySelector("summary") || target).focus({ preventScroll: true });
@@ -122,7 +140,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     if (document.querySelector("dialog[open]")) return;
     if (typing) {
-      if (event.target.type === "search" && event.target.value) (event.target.value = ""), applyFilters();
+      if (event.target.type === "search" && event.target.value) (event.target.value = ""), filters ? applyFilters() : applyRowFilters();
       event.target.blur();
     } else {
       const open = event.target.closest("details[open]");

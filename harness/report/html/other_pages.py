@@ -1,0 +1,104 @@
+"""Pages of what is not one run: a comparison, a matrix of targets, a fuzz campaign."""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+from harness.protocol.spec.loading import load_book
+from harness.report.compare.text import (
+    HEADINGS,
+    OF_KNOWN,
+    UNSTEADY,
+    changes_by_kind,
+    left_out,
+    merge_alike,
+    show_command,
+    summary_line,
+)
+from harness.report.compare.values import Change, Comparison
+from harness.report.html.conversations import MAX_CONVERSATION_BYTES, Conversations
+from harness.report.html.findings import case_text, failure_trace
+from harness.report.html.rendering import render
+from harness.report.json_form import DISTRIBUTION
+from harness.report.matrix import Matrix
+from harness.report.results.outcome import Finding
+from harness.report.sequence_coverage import coverage_lines
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """Return the page of two runs: their differences alone, the most important first."""
+    return _render(
+        "comparison.html.j2",
+        heading=f"{comparison.before.name} / {comparison.after.name}",
+        tone="fail" if comparison.worse else "pass",
+        sections=[("differences", "Differences", len(comparison.changes))],
+        comparison=comparison,
+        groups=list(_change_groups(comparison)),
+        left_out=list(left_out(comparison)),
+        summary=summary_line(comparison),
+        show_command=show_command,
+    )
+
+
+def _change_groups(comparison: Comparison) -> Iterator[tuple[str, list[Change]]]:
+    for kind, known, group in changes_by_kind(comparison):
+        yield f"{HEADINGS[kind]}{OF_KNOWN if known else ''}", merge_alike(group)
+    if comparison.unsteady:
+        yield UNSTEADY, merge_alike(comparison.unsteady)
+
+
+def matrix_page(matrix: Matrix) -> str:
+    """Return the page of many targets: a column for each, a row for each requirement."""
+    is_red = any(column.verdict == "RED" for column in matrix.columns)
+    judged = matrix.judged_columns()
+    differing = matrix.rows(only_differences=True)
+    return _render(
+        "matrix.html.j2",
+        heading=f"{len(matrix.columns)} targets",
+        tone="fail" if is_red else "pass" if judged else "error",
+        sections=[
+            ("targets", "Targets", len(matrix.columns)),
+            ("requirements", "Requirements", None),
+        ],
+        columns=matrix.columns,
+        judged=judged,
+        rows=matrix.rows(only_differences=False),
+        differing=set(differing),
+        statements={one.id: one.clause.statement for one in load_book().requirements},
+        count_line=matrix.count_line(full=True),
+        interrupted=matrix.interrupted,
+    )
+
+
+def fuzz_page(fuzz: dict[str, Any]) -> str:
+    """Return the page of the JSON results of `harness fuzz`."""
+    traces = {failure["id"]: failure_trace(failure) for failure in fuzz["failures"]}
+    conversations = Conversations(MAX_CONVERSATION_BYTES)
+    conversations.add_all(
+        traces.values(),
+        [],
+        [
+            (traces[failure["id"]], (Finding(failure["cause"], failure["text"]), ""))
+            for failure in fuzz["failures"]
+        ],
+    )
+    return _render(
+        "fuzz.html.j2",
+        heading="harness fuzz",
+        tone="fail" if "RED" in fuzz["verdict"] else "pass",
+        sections=[("findings", "Failures", len(fuzz["failures"]))],
+        fuzz=fuzz,
+        coverage=[
+            line
+            for search in fuzz["searches"]
+            for line in coverage_lines(search.get("coverage", ()))
+        ],
+        case_text=case_text,
+        traces=traces,
+        conversations=conversations,
+    )
+
+
+def _render(template: str, **values: Any) -> str:
+    title = f"{values['heading']}: {template.partition('.')[0]}"
+    return render(template, title=title, harness=version(DISTRIBUTION), **values)
