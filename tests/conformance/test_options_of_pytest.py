@@ -146,6 +146,10 @@ def test_command_whose_reader_leaves_ends_quietly(words: str, place: Path) -> No
 
 UNUSED = {
     "capability": (["--require", "deltas,mcp-tools"], "--require deltas: no scenario of this run"),
+    "not-played": (
+        ["threads/unsubscribe", "--require", "subscription"],
+        "--require subscription: every scenario that needs it also needs another capability",
+    ),
     "tag": (["--tag", "turns,skills"], "--tag: no scenario of this run has the tag 'skills'"),
     "misspelt-tag": (["--tag", "turns,skils"], "--tag: unknown tag 'skils'; did you mean 'skills'"),
     "race": (
@@ -169,7 +173,7 @@ USED = {
     "core": ["turns/plain-turn", "--require", "core"],
     "needed": ["turns/plain-turn", "approvals/accept-command", "--require", "command-approval"],
     "own": ["my/needs.scenario.yaml", "--require", "plan", "--tag", "plan"],
-    "covered-rule-needs-it": ["my/needs.scenario.yaml", "--require", "skills"],
+    "covered-rule-needs-it": ["my/needs.scenario.yaml", "--require", "skills,plan"],
 }
 
 

@@ -188,7 +188,8 @@ class Collecting:
         if ids:
             played = bundled_files().values() if self._adds_bundled() else self._arguments.picks
             notes = (self._without_bundled(ids), unplayed_by_sdk(self._config, played))
-            unused = unused_word(option, ids, self._own_paths(), self._config.rules)
+            promised = self._config.profile.capabilities
+            unused = unused_word(option, ids, self._own_paths(), self._config.rules, promised)
             if unused.startswith("--tag"):
                 unused = unknown_tag(option, self._seen_tags) or unused
             if unused and not option.no_bundled:

@@ -19,6 +19,7 @@ from harness.trace.surfaces import surface_of
 
 _ALL = "all"
 _NEEDED_BY_ALL = "core"
+_PROMISES = "neither the profile nor this option names"
 
 
 def unused_word(
@@ -26,11 +27,13 @@ def unused_word(
     ids: Collection[str],
     paths: Iterable[Path],
     rules: Mapping[str, type[Monitor]],
+    promised: Collection[str],
 ) -> str:
     """Return a message about a word that no scenario among `ids` uses; "" if there is none.
 
-    `paths` are the files and folders of the user's own scenarios. With `--lf` a run continues
-    another one, so no word counts as unused.
+    `paths` are the files and folders of the user's own scenarios, `promised` the capabilities of
+    the target: a scenario that needs another one is not played, and so uses no word of `--require`.
+    With `--lf` a run continues another one, so no word counts as unused.
     """
     if not ids or getattr(option, "lf", False):
         return ""
@@ -40,13 +43,19 @@ def unused_word(
         *(("--require", need) for need in needs),
         *(("--tag", tag) for tag in sorted(tags(option.tag))),
     ]
-    used = _used_words(words, ids, paths, rules)
+    used, blocked = _used_words(words, ids, paths, rules, promised)
     unused = [word for word in words if word not in used]
     if not unused:
         return _unused_race(option.race, ids)
     name, word = unused[0]
     if name == "--tag":
         return f"--tag: no scenario of this run has the tag {word!r}; leave it out"
+    if word in blocked:
+        others = ",".join(blocked[word])
+        return (
+            f"--require {word}: every scenario that needs it also needs another capability, which "
+            f"{_PROMISES}, so it would not be judged; use --require {word},{others}"
+        )
     return (
         f"--require {word}: no scenario of this run needs it, so it would not be judged; leave it "
         f"out, or add scenarios that need it: harness explain {word}"
@@ -58,22 +67,29 @@ def _used_words(
     ids: Collection[str],
     paths: Iterable[Path],
     rules: Mapping[str, type[Monitor]],
-) -> set[tuple[str, str]]:
+    promised: Collection[str],
+) -> tuple[set[tuple[str, str]], dict[str, list[str]]]:
     """Return the words that a scenario uses: a need, its own or a covered rule's, or a tag.
 
-    If only generated cases are played, all words count as used.
+    Return also the needs of scenarios that are not played, each with the fewest capabilities that
+    one of these lacks. If only generated cases are played, all words count as used.
     """
     used: set[tuple[str, str]] = set()
+    blocked: dict[str, list[str]] = {}
     has_scenario = False
     for loaded in _scenarios_of(ids, paths) if words else ():
         has_scenario = True
         covered = [rules[rule] for rule in loaded.scenario.covers if rule in rules]
         needs = {*loaded.scenario.needs, *(need for rule in covered for need in rule.needs)}
-        used |= {("--require", need) for need in needs}
+        missing = sorted(set(loaded.scenario.needs).difference(promised))
+        used |= {("--require", need) for need in needs} if not missing else set()
+        for need in needs if missing else ():
+            if need not in blocked or len(missing) < len(blocked[need]):
+                blocked[need] = missing
         used |= {("--tag", tag) for tag in loaded.tags}
         if used.issuperset(words):
             break
-    return used if has_scenario else set(words)
+    return (used if has_scenario else set(words)), blocked
 
 
 def _scenarios_of(ids: Collection[str], paths: Iterable[Path]) -> Iterator[Loaded]:
