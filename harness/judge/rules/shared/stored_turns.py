@@ -1,6 +1,6 @@
 """Comparison of a stored turn, as a later answer shows it, with the live turn."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from harness.judge.base import Violation
@@ -100,18 +100,24 @@ def compare_messages(turn: TurnView, field: Member) -> Violation | None:
         live = _texts(completed_items(turn), kind)
         if kind == "userMessage" and not live:
             continue
-        finals = (completed_items(turn, last=True), _items_by_start(turn))
-        orders = [live, *(_texts(final, kind) for final in finals)]
-        if kind == "userMessage" and turn.request is not None:
-            first = _user_texts(obj(turn.request.params).get("input"))
-            orders += [[first, *order] for order in orders if first not in order]
         stored = _texts(items, kind)
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
         open_items = sum(item.type == kind and item.is_open for item in turn.items.values())
-        same = any(_all_same(stored, order) for order in orders)
+        same = any(_all_same(stored, order) for order in _possible_orders(turn, kind, live))
         if not same and not (cut_off and _is_part_of(stored, live, open_items)):
             return _text_violation(turn, field, kind, (live, stored))
     return None
+
+
+def _possible_orders(turn: TurnView, kind: str, live: list[Any]) -> Iterator[list[Any]]:
+    """Yield the orders in which the texts of a kind may be stored, the most likely first."""
+    yield live
+    finals = (completed_items(turn, last=True), _items_by_start(turn))
+    others = [_texts(final, kind) for final in finals]
+    yield from others
+    if kind == "userMessage" and turn.request is not None:
+        first = _user_texts(obj(turn.request.params).get("input"))
+        yield from ([first, *order] for order in (live, *others) if first not in order)
 
 
 def _text_violation(
