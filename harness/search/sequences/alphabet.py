@@ -45,11 +45,15 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class ServerOperation:
-    """An operation on the whole server, and so on every thread of the conversation."""
+    """An operation on the whole server, and so on every thread of the conversation.
+
+    `setup` is as of other operations.
+    """
 
     name: str
     act: Callable[[Draft], None]
     needs: tuple[str, ...] = ("storage", "history")
+    setup: str = ""
 
 
 _ASKS = ("command-execution", "command-approval")

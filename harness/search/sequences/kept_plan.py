@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+from harness.search.fuzz.sessions.plan import PlannedThread
 from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
 from harness.search.sequences.alphabet import OPERATIONS, SERVER_OPERATIONS, Operation
 from harness.search.sequences.alphabet import ServerOperation as ServerOp
 from harness.search.sequences.draft import Draft
 from harness.search.sequences.kept_state import GROUPS, KEPT_STATES, POLICIES, KeptState
 from harness.search.sequences.planning import Goal, PlannedSequence, Writer
+from harness.search.sequences.turn_operations import plain_turn
 
 KEPT = "of an operation and a kept state"
 KEPT_ACROSS = "of an operation on another thread and a kept state"
@@ -34,7 +36,7 @@ def plan_kept_states(
     every = [*operations, *(SERVER_OPERATIONS if scope == KEPT else ())]
     chosen = [operation for operation in every if operation.name in names]
     for has_setup in (False, True):
-        some = [one for one in chosen if bool(getattr(one, "setup", "")) == has_setup]
+        some = [operation for operation in chosen if bool(operation.setup) == has_setup]
         for group in GROUPS:
             states = [
                 state
@@ -71,9 +73,9 @@ class _Conversation:
                 writer.perform_on_server(operation, {})
                 draft.resume(thread)
             elif others:
-                others = [writer.perform(operation, other, {}) for other in others]
+                others = [_perform(writer, operation, other) for other in others]
             else:
-                thread = writer.perform(operation, thread, {})
+                thread = _perform(writer, operation, thread)
             at = len(writer.spans) - 1
             for state in self._states:
                 goal = Goal(self._scope, (operation.name, state.name))
@@ -91,3 +93,10 @@ class _Conversation:
                     yield _Conversation([state], self._scope).plan(some).document
 
         return writer.finish("What is kept, after other operations", shorten)
+
+
+def _perform(writer: Writer, operation: Operation, thread: PlannedThread) -> PlannedThread:
+    """Perform an operation, after the turns that it needs; return the thread that goes on."""
+    while thread.ended_turns < operation.ended_turns:
+        plain_turn(writer.draft, thread)
+    return writer.perform(operation, thread, {})
