@@ -1,6 +1,7 @@
 """Search with covering sequences: play the plan, count what it covers, follow up findings."""
 
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -33,6 +34,8 @@ from harness.search.sequences.goals import PLANS, Plan, all_goals
 from harness.search.sequences.planning import PlannedSequence
 from harness.search.sequences.turn_operations import LASTING_RULE
 
+# Servers at once: sequences wait more than sessions, for retries, restarts and silences.
+LANES = max(4, min(16, 4 * (os.cpu_count() or 1)))
 # Conversations played before their findings are looked at; then their traces are dropped.
 CONVERSATIONS_PER_ROUND = 24
 # An operation that stopped this often, and never came to its end, is not planned any more.
@@ -84,7 +87,7 @@ def search_sequences(
     watch = interruption or Interruption(config.base)
     with (
         open_search_bench(config, worker, math.inf) as (portal, bench),
-        further_benches(portal, config, bench, worker) as lanes,
+        further_benches(portal, config, bench, worker, LANES) as lanes,
     ):
         searcher = SequenceSearcher(config, portal, bench, watch, 0, on_found, known_causes)
         searcher.on_progress = on_progress

@@ -90,7 +90,11 @@ class Lanes:
 
 @contextmanager
 def further_benches(
-    portal: BlockingPortal, config: Config, first: Bench, worker: str
+    portal: BlockingPortal,
+    config: Config,
+    first: Bench,
+    worker: str,
+    lane_count: int = MAX_LANES,
 ) -> Generator[Lanes]:
     """Open further lanes for the length of the block; yield all lanes, with `first`."""
     with ExitStack() as stack:
@@ -106,6 +110,6 @@ def further_benches(
                     )
                 )
             )
-            for number in range(2, MAX_LANES + 1)
+            for number in range(2, lane_count + 1)
         ]
         yield Lanes(config, [first, *more])
