@@ -36,6 +36,8 @@ GROUPS: Final = (COUNTS, UNCOUNTED, KNOWN)
 MAX_SUBJECTS_SHOWN: Final = 50
 MAX_CLAUSES_SHOWN: Final = 3
 _CASE_SUFFIX: Final = ".scenario.yaml"
+# The order of cards within a group.
+_MARKS: Final = ("ERROR", "FAIL", "MUST", "SHOULD", "INFO", "KNOWN")
 _FAILING: Final = (Verdict.FAIL, Verdict.ERROR)
 
 
@@ -97,7 +99,7 @@ def finding_cards(report: Report, book: Book) -> list[Card]:
         *_race_cards(report),
         *_generated_cards(report),
     ]
-    cards.sort(key=lambda card: GROUPS.index(card.group))
+    cards.sort(key=lambda card: (GROUPS.index(card.group), _MARKS.index(card.mark)))
     return [replace(card, number=number) for number, card in enumerate(cards, 1)]
 
 

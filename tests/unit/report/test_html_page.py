@@ -91,6 +91,8 @@ def test_findings_that_count_come_before_others_and_known_ones_are_last() -> Non
     assert classes == ["fail", "fail", "info", "known"]
     heads = [one.text for one in page.named("h3")]
     assert heads == ["Reported, but not counted 1", "Known deviations 1"]
+    heads = [one.text for one in page_of(report_of(known, loose=(issue,))).named("h3")]
+    assert heads == ["Known deviations 1"]
 
 
 def findings(page: Page) -> list[Any]:
@@ -164,6 +166,9 @@ def test_races_are_rows_with_their_placements() -> None:
     row = page.with_id("scenario/a/one@interrupt")
     assert "delta:2" in row.text
     assert "racy, 5 plays" in row.text
+    strip = next(one for one in page.named("ol") if one.attributes["class"] == "strip")
+    assert strip.attributes["aria-label"] == "Verdicts by position"
+    assert "delta:2: fail" in [one.attributes.get("title") for one in page.named("li")]
     assert "--race interrupt@delta:2" in findings(page)[0].text
 
 
