@@ -33,6 +33,13 @@ class Restarted(Approvals):
         self._stored += (turn_object(turn, "completed", items=items),)
         return self.completed(end, turn).end_turn(turn)
 
+    def interrupts(self) -> Self:
+        """Add a turn that is interrupted before its command is asked about."""
+        self.start_turn("turn_2", text="do 2").started(command_item("call_2"), "turn_2")
+        self.interrupt("turn_2").answers({})
+        self.completed(command_item("call_2", "declined"), "turn_2")
+        return self.end_turn("turn_2", status="interrupted")
+
     def restarts(self, policy: str = "untrusted") -> Self:
         """Add a restart, and a resume by another connection."""
         self.mark(ServerEnded(killed=False)).mark(Closed(f"c{self._clients}"))
@@ -48,6 +55,16 @@ def opened(policy: str = "untrusted") -> Restarted:
 
 
 LEGAL: list[Legal] = [
+    Legal(
+        ASKED,
+        "declined-unasked-for-the-first-time",
+        lambda: opened("on-request").command(status="declined"),
+    ),
+    Legal(
+        ASKED,
+        "interrupted-before-it-was-asked-about",
+        lambda: opened("on-request").command("decline", "declined").interrupts(),
+    ),
     Legal(RUNS, "runs-after-a-restart", lambda: opened().restarts().command("accept")),
     Legal(
         ASKED,
@@ -70,6 +87,16 @@ LEGAL: list[Legal] = [
 ]
 
 ILLEGAL: list[Illegal] = [
+    Illegal(
+        ASKED,
+        "declined-unasked-after-a-denial",
+        lambda: opened("on-request").command("decline", "declined").command(status="declined"),
+    ),
+    Illegal(
+        ASKED,
+        "declined-unasked-after-an-approval",
+        lambda: opened("on-request").command("accept").command(status="declined"),
+    ),
     Illegal(
         RUNS,
         "declined-after-a-restart",

@@ -99,12 +99,15 @@ class AlwaysAsked(PolicyMonitor):
     command after an answer that also covers later ones: the specification does not say how far a
     session, a lasting rule or a network rule reaches, across threads too. File changes have no such
     answer: SHOULD. An unknown answer, and one to another kind of permission request, may have
-    allowed anything.
+    allowed anything. A command about which an earlier turn asked, and which is declined unasked
+    now, is a finding too, unless something else may have ended the turn.
     """
 
     def begin(self) -> None:
         super().begin()
         self._relaxed_types: set[str] = set()
+        # The first question about each command, by thread, command and folder.
+        self._asked: dict[tuple[str, str, str], tuple[TurnView, Frame]] = {}
         self._known_processes: set[str] = set()
 
     @on_harness_message
@@ -131,6 +134,11 @@ class AlwaysAsked(PolicyMonitor):
         process = text(shows.get("processId"))
         if questions and process:
             self._known_processes.add(process)
+        command = (item.turn.thread_id, text(shows.get("command")), text(shows.get("cwd")))
+        if questions and self.is_under(item.turn, "on-request"):
+            self._asked.setdefault(command, (item.turn, questions[0]))
+        if shows.get("status") == "declined" and not questions:
+            return self._judge_denied(item, frame, self._asked.get(command))
         if level is None or not self.is_under(item.turn, "on-request"):
             return None
         if questions:
@@ -147,6 +155,38 @@ class AlwaysAsked(PolicyMonitor):
                 f"carried out unasked: {member(frame, 'item', 'status')}",
                 *policy_of(item.turn),
                 level=level,
+                clauses=(
+                    *self.clauses(item.turn, "approval-policy.on-request"),
+                    "approval.under-policy",
+                ),
+            )
+        ]
+
+    def _judge_denied(
+        self, item: ItemView, frame: Frame, first_question: tuple[TurnView, Frame] | None
+    ) -> Outcomes:
+        """Judge a command that was declined unasked, though a turn before asked about it."""
+        if (
+            first_question is None
+            or not first_question[0].completions
+            or first_question[0] is item.turn
+        ):
+            return None
+        is_disturbed = self.may_be_disturbed(item.turn) or self.cancelling_answer(item.turn)
+        is_alike = self.sandboxes(item.turn) == self.sandboxes(first_question[0])
+        if is_disturbed or not is_alike or not self.is_under(item.turn, "on-request"):
+            return None
+        if item.type in self._relaxed_types:
+            return None
+        status, command = member(frame, "item", "status"), member(frame, "item", "command")
+        return [
+            absent(
+                item.subject,
+                (first_question[1], frame),
+                "a request for approval before it, under the approval policy on-request",
+                f"declined unasked: {status}",
+                command,
+                *policy_of(item.turn),
                 clauses=(
                     *self.clauses(item.turn, "approval-policy.on-request"),
                     "approval.under-policy",
