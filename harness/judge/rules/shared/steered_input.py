@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judge.base import Outcome, Outcomes, on, on_answer, on_mark, on_sent
-from harness.judge.rules.shared.turn_calls import Undisturbed
+from harness.judge.rules.shared.turn_calls import MAKES_UNCERTAIN, Undisturbed
 from harness.judge.rules.shared.view_queries import is_failure, item_in, request_subject
 from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
@@ -70,13 +70,15 @@ class Inputs(Undisturbed, ABC):
     """Base of rules on steers, with the inputs, userMessage items and model calls of a trace.
 
     `judge_steer` is called at the end of a quiescent trace for every turn/steer whose input differs
-    from every other input. Nothing is judged if the thread's history may have been rewritten (by a
-    compaction, a rollback and the like).
+    from every other input. A steer is left out if the history may have been rewritten (by a
+    compaction, a rollback and the like) while its turn ran, or if a call may be of another client.
     """
 
     def begin(self) -> None:
         """Start without inputs."""
         super().begin()
+        self.has_missed_calls = False
+        self._disturbances: list[Frame] = []
         self.steers: list[Steer] = []
         self.calls: list[tuple[str, ...]] = []
         self._call_marks: list[Mark[ModelCall]] = []
@@ -87,6 +89,16 @@ class Inputs(Undisturbed, ABC):
     @abstractmethod
     def judge_steer(self, steer: Steer) -> Iterable[Outcome]:
         """Judge one turn/steer."""
+
+    def is_disturbed(self, steer: Steer) -> bool:
+        """Return whether anything else may have added the input, or kept it away."""
+        turn = self.conversation.turn_at(steer.thread_id, steer.expected_turn)
+        if self.has_missed_calls or turn is None or turn.request is None or not turn.completions:
+            return self.uncertain
+        begin, end = turn.request, turn.completions[0]
+        return any(
+            came_before(begin, frame) and came_before(frame, end) for frame in self._disturbances
+        )
 
     def turn_of_steer(self, steer: Steer) -> TurnView | None:
         """Return the turn that the steer names, if its status is completed."""
@@ -122,6 +134,12 @@ class Inputs(Undisturbed, ABC):
             self._starts.append(frame)
         return None
 
+    @on_sent(*MAKES_UNCERTAIN)
+    @on_answer(*MAKES_UNCERTAIN)
+    def _on_disturbance(self, frame: Frame) -> Outcomes:
+        self._disturbances.append(frame)
+        return None
+
     @on_answer("turn/steer")
     def _on_turn_steer_answer(self, frame: Frame) -> Outcomes:
         steer = steer_of(self.conversation, frame)
@@ -134,6 +152,7 @@ class Inputs(Undisturbed, ABC):
         item = item_in(frame)
         if item.get("type") == "contextCompaction":
             self.uncertain = True
+            self._disturbances.append(frame)
         if item.get("type") == "userMessage":
             params = obj(frame.params)
             turn = text(params.get("threadId")), text(params.get("turnId"))
@@ -151,11 +170,12 @@ class Inputs(Undisturbed, ABC):
 
     def on_missed_mark(self, mark: Mark[MarkBody]) -> None:
         """Judge nothing in this trace: another client may have called the model."""
-        self.uncertain = True
+        self.uncertain = self.has_missed_calls = True
 
     def finish(self) -> Outcomes:
-        """Judge each steer whose input differs from all others, unless the history is uncertain."""
+        """Judge each steer whose input differs from all others, unless it was disturbed."""
         for steer in self.steers:
             matches = sum(steer.input_text in input_text for input_text in self._input_texts)
-            if len(steer.input_text) >= MIN_TEXT_CHARACTERS and matches == 1 and not self.uncertain:
+            is_unique = len(steer.input_text) >= MIN_TEXT_CHARACTERS and matches == 1
+            if is_unique and not self.is_disturbed(steer):
                 yield from self.judge_steer(steer)

@@ -214,8 +214,11 @@ class AppliedOnce(Inputs):
     """Judges that an accepted turn/steer adds its input once, to userMessages and model calls.
 
     Derived: it is appended once. Left open: input without a text or with that of another input,
-    several connections.
+    several connections, traces with a compaction, a rollback and the like.
     """
+
+    def is_disturbed(self, steer: Steer) -> bool:
+        return self.uncertain
 
     def judge_steer(self, steer: Steer) -> Iterator[Outcome]:
         items = self.items_showing(steer)
@@ -244,6 +247,9 @@ class RefusedUnheard(Inputs):
     Judged if the harness's model was called, or a userMessage was shown. Left open: input without a
     text or with that of another input, several connections.
     """
+
+    def is_disturbed(self, steer: Steer) -> bool:
+        return self.has_missed_calls
 
     def judge_steer(self, steer: Steer) -> Iterator[Outcome]:
         if steer.is_accepted or not (self.calls or self.shown_texts):
