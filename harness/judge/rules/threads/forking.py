@@ -4,22 +4,41 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on, on_answer, rule
+from harness.judge.base import (
+    Monitor,
+    Outcome,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_harness_message,
+    rule,
+)
 from harness.judge.rules.shared.live_turns import LiveTurns
-from harness.judge.rules.shared.state_tracking import COMPLETED
+from harness.judge.rules.shared.state_tracking import COMPLETED, ENDINGS
 from harness.judge.rules.shared.stored_turns import Rollbacks, compare_turn, stored_turns
-from harness.judge.rules.shared.view_queries import connection_suffix, describe_silence
+from harness.judge.rules.shared.view_queries import (
+    connection_suffix,
+    describe_silence,
+    has_other_clients,
+)
 from harness.judge.rules.shared.violations import Member, member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.obligations import ObligationKind
-from harness.trace.views import TurnView
+from harness.trace.order import came_before
+from harness.trace.views import TurnView, turns_of
 
 FORK = "thread/fork"
 # Requests after which a thread may be announced again.
 REOPENING = methods_with("may-reload")
+# Requests that leave the history of every thread as it is.
+_HARMLESS = frozenset(
+    {"thread/read", "thread/list", "thread/loaded/list", "thread/name/set", "thread/resume", FORK}
+)
 
 
 @rule("fork.new-id", title="A fork has an id of its own", level=Level.MUST, needs=("history",))
@@ -109,14 +128,58 @@ class CopiesHistory(Monitor):
     status, the message of its error, and the texts of its user and agent messages in order. The
     turns of a copy may have new ids: then they are compared by position or, if the source was not
     started in the trace and may have other turns, by content. SHOULD for a turn that was cut off:
-    the specification does not say how much of it is stored. Left open: a running turn; forks
-    without any turn (thread.history-shown); turns without items (turn.items-filled); other types of
-    items; forks after a rollback; forks of an ephemeral thread.
+    the specification does not say how much of it is stored. A copy has as many turns as the last
+    thread/read or thread/resume showed, if all had ended and nothing was done with the thread
+    since; also turns that an earlier process ran. Left open: a running turn; forks without any turn
+    (thread.history-shown); turns without items (turn.items-filled); other types of items; forks
+    after a rollback; forks of an ephemeral thread.
     """
 
     def begin(self) -> None:
+        self._shown: dict[str, Frame] = {}
         self._live_turns = LiveTurns(self.trace, self.conversation)
         self._rollbacks = Rollbacks(self.trace, self._live_turns)
+
+    @on_answer("thread/read", "thread/resume")
+    def on_history(self, frame: Frame) -> Outcomes:
+        thread = obj(dig(frame.result, "thread"))
+        turns = turns_of(thread)
+        thread_id = text(thread.get("id"))
+        if turns and all(turn.get("status") in ENDINGS for turn in turns):
+            self._shown[thread_id] = frame
+        return None
+
+    @on_harness_message
+    def on_request(self, frame: Frame) -> Outcomes:
+        """Forget the history that a request about its thread, or about none, may change."""
+        if frame.kind is Kind.REQUEST and frame.method not in _HARMLESS:
+            named = obj(frame.params).get("threadId")
+            for thread_id in [name for name in self._shown if named in (None, name)]:
+                del self._shown[thread_id]
+        return None
+
+    def _compare_with_shown(self, source: str, request: Frame, frame: Frame) -> Outcomes:
+        """Judge that a copy has as many turns as its thread was shown with."""
+        shown, copies = self._shown.get(source), stored_turns(frame)
+        if shown is None or not copies or len(obj(request.params)) > 1:
+            return
+        is_later = self.trace.before(shown, request) is True
+        active = any(
+            came_before(shown, start) or not turn.completions
+            for turn in self.conversation.thread(source).turns.values()
+            for start in turn.starts
+        )
+        if not is_later or active or has_other_clients(self.trace, frame):
+            return
+        if self._live_turns.is_ephemeral(source, frame):
+            return
+        turns = member(shown, "thread", "turns")
+        if len(copies) < len(turns_of(obj(dig(shown.result, "thread")))):
+            fork = f"thread {text(dig(frame.result, 'thread', 'id'))}"
+            count = len(turns_of(obj(dig(shown.result, "thread"))))
+            expected = f"the {count} turns of its thread, as they were shown before"
+            field = member(frame, "thread", "turns")
+            yield wrong(fork, (shown, frame), field, expected, also=(turns,))
 
     @on_answer(FORK)
     def on_fork_answer(self, frame: Frame) -> Outcomes:
@@ -124,6 +187,7 @@ class CopiesHistory(Monitor):
         if request is None or frame.kind is not Kind.RESPONSE:
             return
         source = text(obj(request.params).get("threadId"))
+        yield from self._compare_with_shown(source, request, frame) or ()
         ended, stored = self._live_turns.turns_ended_before(source, request), stored_turns(frame)
         if not ended or not stored or self._rollbacks.may_concern(source, frame):
             return
