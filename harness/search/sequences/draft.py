@@ -35,11 +35,13 @@ class Draft:
     """The steps of one conversation. Each operation finds its thread idle, and leaves it so.
 
     `looks`: each operation is followed by a look at its thread. `policy` is the approval policy of
-    its threads, under which commands and patches need approval.
+    its threads, under which commands and patches need approval. `needs_fresh_server`: no other
+    conversation has used its process.
     """
 
     looks: bool = True
     policy: str = UNTRUSTED
+    needs_fresh_server: bool = False
     plan: Plan = field(default_factory=Plan)
     files: dict[str, str] = field(default_factory=dict[str, str])
     _notes: dict[str, ThreadNotes] = field(default_factory=dict[str, ThreadNotes])
@@ -214,4 +216,6 @@ class Draft:
         if self.files:
             workspace = document.setdefault("workspace", {})
             workspace["files"] = {**self.files, **workspace.get("files", {})}
+        if self.needs_fresh_server:
+            document["server"] = "fresh"
         return document

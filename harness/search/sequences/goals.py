@@ -107,12 +107,12 @@ def _around_restarts(offered: Sequence[Operation], goals: set[Goal]) -> Iterator
 # Those that find most in the shortest time come first.
 PLANS = (
     _plan_for_kept_states(KEPT),
-    Plan(SERVER, _around_restarts),
-    Plan(MOMENTS_OF_TURN, lambda _, goals: plan_moments(goals)),
     Plan(MOMENTS_OF_TWO, _moments_of_two),
-    Plan(VALUES, lambda _, goals: plan_values(goals)),
-    Plan(ONE_THREAD, _on_one_thread),
-    _plan_across(FORKED),
+    Plan(SERVER, _around_restarts),
     _plan_for_kept_states(KEPT_ACROSS),
+    Plan(MOMENTS_OF_TURN, lambda _, goals: plan_moments(goals)),
+    Plan(ONE_THREAD, _on_one_thread),
+    Plan(VALUES, lambda _, goals: plan_values(goals)),
+    _plan_across(FORKED),
     _plan_across(TWO_THREADS),
 )

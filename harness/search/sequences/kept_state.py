@@ -55,13 +55,11 @@ def use_session_approvals(draft: Draft, thread: PlannedThread) -> None:
 def use_rules(draft: Draft, thread: PlannedThread) -> None:
     """Accept a new command by a rule; run the first and the last one of those before."""
     commands, script = _values(draft, thread, "rules"), draft.script()
-    # How many other commands of a program a rule covers is left open.
     program = _PROGRAMS[len(commands) % len(_PROGRAMS)]
     new = script.add_command(f"{program} ruled-{script.next_text()}")
     for command in _first_and_last(commands):
         script.add_command(command)
-    turn = draft.start_turn(thread, script)
-    turns.answer_what_is_asked(draft, thread, turn, turns.LASTING_RULE)
+    turns.run_ruled_turn(draft, thread, script)
     commands.append(new)
 
 
@@ -109,6 +107,24 @@ def use_settings(draft: Draft, thread: PlannedThread) -> None:
     draft.run_turn(thread, script)
     for listed in folders[-2:]:
         draft.request("thread/list", params={"cwd": listed})
+
+
+def use_schemas(draft: Draft, thread: PlannedThread) -> None:
+    """Run turns with a schema: interrupted, failed and completed, each before one without."""
+    for ending in ("interrupted", "failed", "completed"):
+        script = draft.script()
+        if ending == "interrupted":
+            gate = script.add_message(hold=True)
+            turn = draft.start_turn(thread, script, outputSchema=turns.SCHEMA)
+            draft.await_gate(gate)
+            turns.interrupt(draft, thread, turn)
+            draft.end_turn(thread)
+        elif ending == "failed":
+            script.add_failure(turns.LASTING_FAILURE)
+            draft.run_turn(thread, script, outputSchema=turns.SCHEMA)
+        else:
+            turns.schema_turn(draft, thread)
+        turns.plain_turn(draft, thread)
 
 
 def use_names(draft: Draft, thread: PlannedThread) -> None:
@@ -172,6 +188,7 @@ KEPT_STATES = (
         ("file-change", "file-change-approval"),
     ),
     KeptState("settings", "settings", use_settings, ASKS),
+    KeptState("schemas", "names", use_schemas, ("output-schema",)),
     KeptState("names", "names", use_names, ("thread-name", "thread-list")),
     KeptState("pages", "names", use_pages, ("thread-list",)),
     KeptState("skills", "names", use_skills, ("skills",)),

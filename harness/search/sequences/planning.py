@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.search.fuzz.sessions.plan import PlannedThread
-from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
+from harness.search.fuzz.sessions.turns import Json
 from harness.search.sequences.alphabet import OPERATIONS, Operation, ServerOperation
 from harness.search.sequences.draft import ALWAYS_ASK, Draft
 
@@ -129,8 +129,7 @@ class Cast:
     def open(self, first_turns: int) -> tuple[Writer, list[PlannedThread]]:
         """Begin a conversation; its threads have this number of turns."""
         # The conversations on two threads are looked at in their end alone: a look can mend.
-        policy = ALWAYS_ASK if self.is_pair else UNTRUSTED
-        writer = Writer(Draft(looks=not self.is_pair, policy=policy))
+        writer = Writer(Draft(looks=not self.is_pair, policy=ALWAYS_ASK))
         draft, opening = writer.draft, OPERATIONS[0]
         first = draft.start_thread()
         threads = (

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
+from harness.judge.verdict import Level
 from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption
 from harness.play.run import Run
 from harness.play.session.capability_prober import CapabilityProber
 from harness.play.session.servers import SetupFailed
-from harness.protocol.values import dig
 from harness.scenario.loader import Loaded
 from harness.scenario.player import FailureKind
 from harness.search.fuzz.causes import Causes
 from harness.search.fuzz.sessions.confirm import MAX_STEP_SECONDS, Small, make_small
+from harness.search.fuzz.sessions.habits import MIN_TIMES_KEPT, Habits
 from harness.search.fuzz.sessions.lanes import Lanes, further_benches
 from harness.search.fuzz.sessions.play import Played, Problem, load_document
 from harness.search.fuzz.sessions.search import (
@@ -32,7 +33,6 @@ from harness.search.sequences.alphabet import OPERATIONS
 from harness.search.sequences.coverage import IMPOSSIBLE, STOPPED, Coverage
 from harness.search.sequences.goals import PLANS, Plan, all_goals
 from harness.search.sequences.planning import PlannedSequence
-from harness.search.sequences.turn_operations import LASTING_RULE
 
 # Servers at once: sequences wait more than sessions, for retries, restarts and silences.
 LANES = max(4, min(16, 4 * (os.cpu_count() or 1)))
@@ -44,6 +44,8 @@ MAX_STOPS = 3
 MAX_PLANS = 3
 # Takes a line of text on how far the plan is played.
 OnProgress = Callable[[str], None]
+# A SHOULD rule counts if the server keeps it this many times as often as it breaks it.
+KEPT_PER_BROKEN = 3
 STOPPED_CAUSE = "fuzz.sequence-stopped"
 SHRINK_SECONDS = 20.0
 # Of those whose turn comes when the time of the search is long over.
@@ -100,6 +102,28 @@ def search_sequences(
     raise gone
 
 
+class SequenceHabits(Habits):
+    """Rules that the server kept or broke in all sequences.
+
+    A plan meets everything, the broken as well as the kept: what is usual is known in its end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._times_broken: Counter[str] = Counter()
+
+    def is_usual(self, rule: str) -> bool:
+        """Return whether a rule that was broken is kept far more often; then it counts."""
+        kept = self._kept[rule]
+        if kept >= MIN_TIMES_KEPT and kept >= KEPT_PER_BROKEN * self._times_broken[rule]:
+            self._news.add(rule)
+        return rule in self._news
+
+    def _is_habit(self, rule: str) -> bool:
+        self._times_broken[rule] += 1
+        return rule in self._news
+
+
 class SequenceSearcher(Searcher):
     """A search with sequences on an open bench."""
 
@@ -113,6 +137,9 @@ class SequenceSearcher(Searcher):
         self._stops: Counter[str] = Counter()
         self._carried_out: set[str] = set()
         self._leads: list[_Lead] = []
+        self._habits = SequenceHabits()
+        # The first problem of each SHOULD rule and occasion, until it is known what is usual.
+        self._doubtful: dict[tuple[str, str], tuple[PlannedSequence, Problem]] = {}
         self._cases_left = math.inf
 
     def run_sequences(
@@ -136,6 +163,9 @@ class SequenceSearcher(Searcher):
                     for _ in range(MAX_PLANS):
                         if not self._play_plan(plan):
                             break
+                for sequence, problem in self._doubtful.values():
+                    if self._habits.is_usual(problem.cause):
+                        self._note_lead(sequence, problem)
                 for lead in self._leads:
                     self._follow_lead(lead)
         except Interrupted as signal:
@@ -194,12 +224,6 @@ class SequenceSearcher(Searcher):
         if self.on_progress is not None:
             self.on_progress(f"{self.campaign.cases} conversations; {self._covered_words()}")
 
-    def _spoils(self, played: Played) -> bool:
-        """Return whether the process should not be used again: a rule lasts in its home, too."""
-        answers = (frame.json for frame in played.run.trace.frames if not frame.from_target)
-        has_rule = any(dig(answer, "result", "decision") == LASTING_RULE for answer in answers)
-        return has_rule or super()._spoils(played)
-
     def _covered_words(self) -> str:
         goals = self.campaign.coverage.goals.values()
         return f"{sum(not reason for reason in goals):,} of {len(goals):,} goals covered"
@@ -217,6 +241,10 @@ class SequenceSearcher(Searcher):
                 self._note_stop(sequence, span.operation, played)
         for problem in self._habits.serious_problems(played):
             self._note_lead(sequence, problem)
+        for problem in played.problems:
+            if problem.level is Level.SHOULD:
+                key = problem.cause, problem.occasion
+                self._doubtful.setdefault(key, (sequence, problem))
 
     def _note_stop(self, sequence: PlannedSequence, operation: str, played: Played) -> None:
         unmet = played.run.unmet

@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable
 
 from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
-from harness.search.fuzz.sessions.turns import COMMAND, Json
+from harness.search.fuzz.sessions.turns import COMMAND, UNTRUSTED, Json
 from harness.search.sequences.draft import Draft
+from harness.search.sequences.turn_script import TurnScript
 
 # An operation; it returns the thread with which its sequence goes on, None for the same.
 Act = Callable[[Draft, PlannedThread], PlannedThread | None]
@@ -114,14 +115,23 @@ def repeat_approved(draft: Draft, thread: PlannedThread) -> None:
 def accept_by_rule(draft: Draft, thread: PlannedThread) -> None:
     """Accept a command with a persistent rule, and repeat it in the next turn."""
     first = draft.script()
-    # A program of its own: how many other commands of the program a rule covers is left open.
     command = first.add_command(f"touch ruled-{first.next_text()}")
-    turn = draft.start_turn(thread, first)
-    answer_what_is_asked(draft, thread, turn, LASTING_RULE)
+    run_ruled_turn(draft, thread, first)
     second = draft.script()
     second.add_command(command)
-    turn = draft.start_turn(thread, second)
-    answer_what_is_asked(draft, thread, turn, "accept")
+    run_ruled_turn(draft, thread, second)
+
+
+def run_ruled_turn(draft: Draft, thread: PlannedThread, script: TurnScript) -> None:
+    """Run a turn, and accept what it asks by a rule.
+
+    Other conversations may have left rules in the same home, and how many commands a rule covers
+    is left open. So it is under a policy that need not ask, and has programs of its own.
+    """
+    turn = draft.start_turn(thread, script, approvalPolicy=UNTRUSTED)
+    answer_what_is_asked(draft, thread, turn, LASTING_RULE)
+    # Whether the policy holds for later turns is left open, so they name theirs.
+    thread.lost_settings = True
 
 
 def answer_what_is_asked(

@@ -158,6 +158,8 @@ def _approval_conversation(rows: Sequence[tuple[Goal, Row]]) -> PlannedSequence:
         for _ in range(row["times"]):
             _approve(writer.draft, thread, row)
         writer.close_span("approval", first, (), {goal: ()})
+    # Rules of other conversations may cover its commands.
+    writer.draft.needs_fresh_server = True
     return writer.finish("Approvals with combined settings")
 
 
