@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.report.results.report import Report
 from harness.scenario.loader import load_all
+from harness.scenario.race_id import RaceId
 from harness.trace.surfaces import SESSION, surface_of
 
 
@@ -26,7 +27,7 @@ def read_facts(report: Report) -> Mapping[str, ScenarioFacts]:
         if not isinstance(loaded, Exception):
             scenario = loaded.scenario
             by_id[loaded.id] = ScenarioFacts(tuple(scenario.needs), tuple(scenario.tags))
-    facts = {name: by_id.get(name.split("@", 1)[0], ScenarioFacts()) for name in plays}
+    facts = {name: by_id.get(RaceId.parse(name).scenario, ScenarioFacts()) for name in plays}
     return {
         name: ScenarioFacts(one.needs, (*one.tags, *_surface_tag(name)))
         for name, one in facts.items()
