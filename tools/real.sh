@@ -113,6 +113,7 @@ else
     is_offline=no
 fi
 [ $is_offline = no ] || judge codex-0.169 "$second"
+begin "pages of reports in a browser" tools/report_browser.sh $offline
 begin "public clients, on a release and on our double" $bin/python -m tools.clients
 judge codex-0.107 "$first"
 begin "TypeScript SDKs" tools/real_sdk.sh codex-0.107 "$PWD/$first" "$offline"
@@ -121,7 +122,6 @@ if [ $is_offline = yes ] && [ -z "$is_partial" ]; then
     begin "codex-0.169, a sample of faults" faults codex-0.169 "$second"
 fi
 begin "a login to an MCP server with a browser" tools/oauth_browser.sh $offline
-begin "pages of reports in a browser" tools/report_browser.sh $offline
 [ -n "$is_partial" ] || judge_programs codex-0.107 "$first"
 if [ $is_offline = yes ] && [ -z "$is_partial" ]; then
     begin "codex-0.107, a sample of faults" faults codex-0.107 "$first"

