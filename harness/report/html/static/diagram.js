@@ -39,7 +39,7 @@ function drawRow(row, names) {
     spread(arrow, Math.min(from, to), Math.max(from, to));
     arrow.style.setProperty("--span", Math.abs(to - from) + 1);
     const label = row.row === "folded" ? `${row.count} × ${row.label}` : row.label;
-    arrow.append(element("span", { class: "words" }, visible(row.row === "missing" ? `${label} never came` : label)));
+    arrow.append(element("span", { class: "words" }, visible(row.row === "missing" ? `${label} ${row.marks?.length ? "never came" : "is owed"}` : label)));
     if (row.frame !== undefined) arrow.append(element("span", { class: "seq" }, `#${row.frame}`));
     if (row.row === "folded") arrow.append(element("span", { class: "said" }, visible(row.text || "")));
     arrow.append(element("span", { class: "line", "aria-hidden": "true" }));
