@@ -19,7 +19,6 @@ from harness.trace.surfaces import surface_of
 
 _ALL = "all"
 _NEEDED_BY_ALL = "core"
-_PROMISES = "neither the profile nor this option names"
 
 
 def unused_word(
@@ -54,7 +53,8 @@ def unused_word(
         others = ",".join(blocked[word])
         return (
             f"--require {word}: every scenario that needs it also needs another capability, which "
-            f"{_PROMISES}, so it would not be judged; use --require {word},{others}"
+            "neither the profile nor this option names, so it would not be judged; "
+            f"use --require {word},{others}"
         )
     return (
         f"--require {word}: no scenario of this run needs it, so it would not be judged; leave it "

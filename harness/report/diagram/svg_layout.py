@@ -7,7 +7,7 @@ from typing import Final
 
 from harness.report.diagram.labels import row_label
 from harness.report.diagram.model import Diagram, Folded, Message, Missing, Row
-from harness.report.diagram.svg_style import CHARACTER_WIDTH, FONT_SIZE
+from harness.report.diagram.svg_style import CHARACTER_WIDTH, FONT_PIXELS
 
 # Pixels. The gutter holds times and numbers of messages.
 GUTTER: Final = 138
@@ -33,7 +33,7 @@ class Layout:
         return self.width - MARGIN
 
 
-def text_width(text: str, size: float = FONT_SIZE) -> float:
+def text_width(text: str, size: float = FONT_PIXELS) -> float:
     """Return about the width in pixels of a text in the diagram's font."""
     return sum(map(_cells, text)) * CHARACTER_WIDTH * size
 
@@ -42,7 +42,7 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def fit_text(text: str, width: float, size: float = FONT_SIZE) -> str:
+def fit_text(text: str, width: float, size: float = FONT_PIXELS) -> str:
     """Return a text cut to a width in pixels, with an ellipsis if it is cut."""
     if text_width(text, size) <= width:
         return text

@@ -4,8 +4,8 @@ from typing import Final
 
 # Of a monospaced font: the width of a character by its size.
 CHARACTER_WIDTH: Final = 0.602
-FONT_SIZE: Final = 12
-SMALL_SIZE: Final = 11
+FONT_PIXELS: Final = 12
+SMALL_FONT_PIXELS: Final = 11
 
 _LIGHT: Final = (
     "--page:#ffffff;--text:#1c2430;--muted:#5b6675;--line:#c9d1dc;--box:#f2f5f9;--edge:#b4bfcd;"
@@ -18,14 +18,14 @@ _DARK: Final = (
     "--wrong:#ff7b7b;--wrong-box:#3a1a1d;--proof:#a85a5f;--quiet:#e6bd63;--quiet-box:#2e2712"
 )
 STYLE: Final = f"""
-svg{{{_LIGHT};font:{FONT_SIZE}px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",\
+svg{{{_LIGHT};font:{FONT_PIXELS}px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",\
 "Liberation Mono",monospace}}
 @media (prefers-color-scheme:dark){{svg{{{_DARK}}}}}
 text{{fill:var(--text);white-space:pre}}
 .page{{fill:var(--page)}}
 .over{{paint-order:stroke;stroke:var(--page);stroke-width:5px;stroke-linejoin:round}}
 .title{{font-size:15px;font-weight:600}}
-.muted,.time{{fill:var(--muted);font-size:{SMALL_SIZE}px}}
+.muted,.time{{fill:var(--muted);font-size:{SMALL_FONT_PIXELS}px}}
 .life{{stroke:var(--line)}}
 .head{{fill:var(--box);stroke:var(--edge)}}
 .name{{font-weight:600}}
@@ -41,10 +41,10 @@ text{{fill:var(--text);white-space:pre}}
 .owed{{stroke:var(--muted);stroke-dasharray:5 4}}
 .tip,.cross{{stroke-dasharray:none}}
 .band{{fill:var(--wrong-box)}} .edge{{fill:var(--wrong)}} .dot{{fill:var(--proof)}}
-.bad{{fill:var(--wrong);font-weight:600}} .why{{fill:var(--text);font-size:{SMALL_SIZE}px}}
+.bad{{fill:var(--wrong);font-weight:600}} .why{{fill:var(--text);font-size:{SMALL_FONT_PIXELS}px}}
 .band.mild{{fill:var(--quiet-box)}} .edge.mild,.bad.mild{{fill:var(--quiet)}}
 .note{{fill:var(--box);stroke:var(--edge)}}
-.silence{{fill:var(--quiet-box)}} .still{{fill:var(--quiet);font-size:{SMALL_SIZE}px}}
+.silence{{fill:var(--quiet-box)}} .still{{fill:var(--quiet);font-size:{SMALL_FONT_PIXELS}px}}
 .gap{{stroke:var(--quiet);stroke-dasharray:1 5;stroke-width:2}}
 .rule{{stroke:var(--line);stroke-dasharray:1 3}}
 """

@@ -67,24 +67,6 @@ class Draft:
         self.plan.add_step("start_thread", **body)
         return thread
 
-    def start_elsewhere(self) -> PlannedThread:
-        """Start a thread in another folder, and run a turn on it."""
-        self.add_file("{cwd}/inner/notes.txt", "inner\n")
-        thread = self.start_thread(cwd="{cwd}/inner")
-        self._run_first_turn(thread)
-        return thread
-
-    def start_pair(self, *, forked: bool) -> tuple[PlannedThread, PlannedThread]:
-        """Start a thread with a turn, and another one: a fork of it, or one in another folder."""
-        thread = self.start_thread()
-        self._run_first_turn(thread)
-        return thread, self.fork(thread) if forked else self.start_elsewhere()
-
-    def _run_first_turn(self, thread: PlannedThread) -> None:
-        script = self.script()
-        script.add_message(reasoning=True)
-        self.run_turn(thread, script)
-
     def fork(self, thread: PlannedThread) -> PlannedThread:
         """Fork a thread; return the fork."""
         forked = self.plan.add_thread(thread.policy)
@@ -137,7 +119,6 @@ class Draft:
         turn.asks_first = planned_script.asks_first
         if params.get("approvalPolicy") == "never":
             turn.drop_questions()
-        turn.drop_allowed_questions(thread.allowed_commands)
         thread.script.append(planned_script)
         thread.turns.append(turn)
         thread.running_turn = turn
@@ -158,11 +139,8 @@ class Draft:
 
     def answer(self, thread: PlannedThread, turn: PlannedTurn, decision: str) -> None:
         """Answer the next question of a turn."""
-        question, command = turn.take_question()
+        question, _ = turn.take_question()
         self.plan.add_answer(thread, turn, question, decision=decision)
-        if decision == "acceptForSession" and command:
-            thread.allowed_commands.add(command)
-            turn.drop_allowed_questions(thread.allowed_commands)
 
     def await_gate(self, gate: str) -> None:
         """Wait until the model or a command holds at a gate."""
@@ -192,9 +170,8 @@ class Draft:
         thread.lost_settings = True
 
     def drop_settings(self, thread: PlannedThread) -> None:
-        """Record that the server may have forgotten settings and approvals of a thread."""
+        """Record that the server may have forgotten the settings of a thread."""
         thread.lost_settings = True
-        thread.allowed_commands.clear()
 
     def look(self, thread: PlannedThread) -> None:
         """Read a thread with its turns, and list the threads on disk in its folder."""

@@ -4,11 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from harness.search.fuzz.sessions.plan import PlannedThread
 from harness.search.fuzz.sessions.turns import UNTRUSTED, Json
-from harness.search.sequences.alphabet import OPERATIONS, SERVER_OPERATIONS, Operation
-from harness.search.sequences.alphabet import ServerOperation as ServerOp
+from harness.search.sequences.alphabet import (
+    OPERATIONS,
+    SERVER_OPERATIONS,
+    Operation,
+    ServerOperation,
+)
 from harness.search.sequences.draft import Draft
 from harness.search.sequences.kept_state import GROUPS, KEPT_STATES, POLICIES, KeptState
 from harness.search.sequences.planning import Goal, PlannedSequence, Writer
+from harness.search.sequences.thread_operations import start_elsewhere, start_pair
 from harness.search.sequences.turn_operations import plain_turn
 
 KEPT = "of an operation and a kept state"
@@ -54,14 +59,14 @@ class _Conversation:
         self._states = states
         self._scope = scope
 
-    def plan(self, operations: Sequence[Operation | ServerOp]) -> PlannedSequence:
+    def plan(self, operations: Sequence[Operation | ServerOperation]) -> PlannedSequence:
         """Return the conversation with these operations, each followed by every state."""
         policy = POLICIES.get(self._states[0].group, UNTRUSTED)
         writer = Writer(Draft(looks=False, policy=policy))
         draft = writer.draft
         if self._scope == KEPT_ACROSS:
-            thread, fork = draft.start_pair(forked=True)
-            others = [fork, draft.start_elsewhere()]
+            thread, fork = start_pair(draft, forked=True)
+            others = [fork, start_elsewhere(draft)]
         else:
             thread, others = draft.start_thread(), []
         # Each place of a span, with the state that is used there and the number of operations.
@@ -69,7 +74,7 @@ class _Conversation:
         for state in self._states:
             state.use(draft, thread)
         for number, operation in enumerate(operations, 1):
-            if isinstance(operation, ServerOp):
+            if isinstance(operation, ServerOperation):
                 writer.perform_on_server(operation, {})
                 draft.resume(thread)
             elif others:

@@ -89,17 +89,13 @@ def use_settings(draft: Draft, thread: PlannedThread) -> None:
     folder = f"{draft.notes(thread).folder}/place{number}"
     draft.add_file(f"{folder}/notes.txt", "a place\n")
     params: Json = {"cwd": folder, "model": f"model-{draft.plan.next_number()}"}
-    script = draft.script()
-    if number % 3 == 0:
-        gate = script.add_message(hold=True)
-        turn = draft.start_turn(thread, script, **params)
-        draft.await_gate(gate)
-        turns.interrupt(draft, thread, turn)
-        draft.end_turn(thread)
-    else:
-        if number % 3 == 1:
-            script.add_failure(turns.LASTING_FAILURE)
-        draft.run_turn(thread, script, **params)
+    match number % 3:
+        case 0:
+            turns.interrupted_reply(draft, thread, **params)
+        case 1:
+            turns.failed_turn(draft, thread, **params)
+        case _:
+            draft.run_turn(thread, draft.script(), **params)
     folders.append(folder)
     draft.notes(thread).place = folder
     script = draft.script()
@@ -111,20 +107,12 @@ def use_settings(draft: Draft, thread: PlannedThread) -> None:
 
 def use_schemas(draft: Draft, thread: PlannedThread) -> None:
     """Run turns with a schema: interrupted, failed and completed, each before one without."""
-    for ending in ("interrupted", "failed", "completed"):
-        script = draft.script()
-        if ending == "interrupted":
-            gate = script.add_message(hold=True)
-            turn = draft.start_turn(thread, script, outputSchema=turns.SCHEMA)
-            draft.await_gate(gate)
-            turns.interrupt(draft, thread, turn)
-            draft.end_turn(thread)
-        elif ending == "failed":
-            script.add_failure(turns.LASTING_FAILURE)
-            draft.run_turn(thread, script, outputSchema=turns.SCHEMA)
-        else:
-            turns.schema_turn(draft, thread)
-        turns.plain_turn(draft, thread)
+    turns.interrupted_reply(draft, thread, outputSchema=turns.SCHEMA)
+    turns.plain_turn(draft, thread)
+    turns.failed_turn(draft, thread, outputSchema=turns.SCHEMA)
+    turns.plain_turn(draft, thread)
+    turns.schema_turn(draft, thread)
+    turns.plain_turn(draft, thread)
 
 
 def use_names(draft: Draft, thread: PlannedThread) -> None:

@@ -13,6 +13,7 @@ from harness.search.fuzz.sessions.plan import PlannedThread
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.sequences.alphabet import OPERATIONS, Operation, ServerOperation
 from harness.search.sequences.draft import ALWAYS_ASK, Draft
+from harness.search.sequences.thread_operations import start_elsewhere
 
 # Operations of one conversation: more make findings slower to shrink, and hide those after one.
 OPERATIONS_EACH = 14
@@ -132,9 +133,7 @@ class Cast:
         writer = Writer(Draft(looks=not self.is_pair, policy=ALWAYS_ASK))
         draft, opening = writer.draft, OPERATIONS[0]
         first = draft.start_thread()
-        threads = (
-            [first] if self.is_forked or not self.is_pair else [first, draft.start_elsewhere()]
-        )
+        threads = [first] if self.is_forked or not self.is_pair else [first, start_elsewhere(draft)]
         for number in range(len(threads) * first_turns):
             place = number % len(threads)
             threads[place] = writer.perform(opening, threads[place], {})
@@ -267,7 +266,7 @@ def plan_restarts(
         while queue:
             writer = Writer(Draft(looks=False))
             threads = [writer.draft.start_thread() for _ in range(THREADS_OF_RESTART - 1)]
-            threads.append(writer.draft.start_elsewhere())
+            threads.append(start_elsewhere(writer.draft))
             opening = operations[0]
             last = [-1] * len(threads)
             for place, thread in enumerate(threads):

@@ -34,6 +34,21 @@ None.
 SKILL_FILE = "{{agent}}/skills/{name}/SKILL.md"
 
 
+def start_elsewhere(draft: Draft) -> PlannedThread:
+    """Start a thread in another folder, and run a turn on it."""
+    draft.add_file("{cwd}/inner/notes.txt", "inner\n")
+    thread = draft.start_thread(cwd="{cwd}/inner")
+    plain_turn(draft, thread)
+    return thread
+
+
+def start_pair(draft: Draft, *, forked: bool) -> tuple[PlannedThread, PlannedThread]:
+    """Start a thread with a turn, and another one: a fork of it, or one in another folder."""
+    thread = draft.start_thread()
+    plain_turn(draft, thread)
+    return thread, draft.fork(thread) if forked else start_elsewhere(draft)
+
+
 def compact(draft: Draft, thread: PlannedThread) -> None:
     """Compact the history, and wait for the item and for the thread to be idle."""
     draft.request("thread/compact/start", expect="result", params={"threadId": thread.reference})

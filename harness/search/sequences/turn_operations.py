@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
 from harness.search.fuzz.sessions.turns import COMMAND, UNTRUSTED, Json
@@ -45,11 +46,11 @@ def schema_turn(draft: Draft, thread: PlannedThread) -> None:
     draft.run_turn(thread, script, outputSchema=SCHEMA)
 
 
-def failed_turn(draft: Draft, thread: PlannedThread) -> None:
+def failed_turn(draft: Draft, thread: PlannedThread, **params: Any) -> None:
     """Run a turn whose model fails for good."""
     script = draft.script()
     script.add_failure(LASTING_FAILURE)
-    draft.run_turn(thread, script)
+    draft.run_turn(thread, script, **params)
 
 
 def retried_turn(draft: Draft, thread: PlannedThread) -> None:
@@ -209,11 +210,11 @@ def _content(thread: PlannedThread, version: int) -> str:
     return f"version {version} of {thread.alias}\n"
 
 
-def hold_reply(draft: Draft, thread: PlannedThread) -> PlannedTurn:
+def hold_reply(draft: Draft, thread: PlannedThread, **params: Any) -> PlannedTurn:
     """Start a turn, and wait until the model holds in its reply."""
     script = draft.script()
     gate = script.add_message(hold=True)
-    turn = draft.start_turn(thread, script)
+    turn = draft.start_turn(thread, script, **params)
     draft.await_gate(gate)
     return turn
 
@@ -237,9 +238,9 @@ def hold_question(draft: Draft, thread: PlannedThread) -> PlannedTurn:
     return turn
 
 
-def interrupted_reply(draft: Draft, thread: PlannedThread) -> None:
+def interrupted_reply(draft: Draft, thread: PlannedThread, **params: Any) -> None:
     """Interrupt a turn while the model replies."""
-    interrupt(draft, thread, hold_reply(draft, thread))
+    interrupt(draft, thread, hold_reply(draft, thread, **params))
     draft.end_turn(thread)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
+from harness.search.sequences import thread_operations as threads
 from harness.search.sequences import turn_operations as turns
 from harness.search.sequences.draft import Draft
 from harness.search.sequences.moments import MOMENTS, Moment
@@ -70,7 +71,7 @@ def _goal(cell: Cell) -> Goal:
 def _conversation(cells: Sequence[Cell], is_forked: bool) -> PlannedSequence:
     writer = Writer(Draft(looks=False))
     draft = writer.draft
-    one, other = draft.start_pair(forked=is_forked)
+    one, other = threads.start_pair(draft, forked=is_forked)
     for number, cell in enumerate(cells):
         first, second, ending = cell
         # Ids of questions may be numbers, and how two of them differ must not always be the same.

@@ -174,9 +174,9 @@ class CopiesHistory(Monitor):
         if self._live_turns.is_ephemeral(source, frame):
             return
         turns = member(shown, "thread", "turns")
-        if len(copies) < len(turns_of(obj(dig(shown.result, "thread")))):
+        count = len(turns_of(obj(dig(shown.result, "thread"))))
+        if len(copies) < count:
             fork = f"thread {text(dig(frame.result, 'thread', 'id'))}"
-            count = len(turns_of(obj(dig(shown.result, "thread"))))
             expected = f"the {count} turns of its thread, as they were shown before"
             field = member(frame, "thread", "turns")
             yield wrong(fork, (shown, frame), field, expected, also=(turns,))

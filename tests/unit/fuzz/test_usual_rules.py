@@ -1,0 +1,36 @@
+"""SHOULD rules of sequences: a break counts if the rule is usually kept in the plan."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from harness.judge.verdict import Level
+from harness.search.fuzz.sessions.play import Played, Problem
+from harness.search.sequences.search import KEPT_PER_BROKEN, SequenceHabits
+
+RULE = "steer.input-arrives"
+
+
+def played(kept: int, broken: int) -> Played:
+    problems = [Problem(RULE, "broken", Level.SHOULD) for _ in range(broken)]
+    return Played({}, cast("Any", None), cast("Any", None), problems, {RULE: kept})
+
+
+@pytest.mark.parametrize(
+    ("kept", "broken", "counts"), [(12, 1, True), (11, 1, False), (30, 10, True), (29, 10, False)]
+)
+def test_break_counts_if_the_rule_is_usually_kept(kept: int, broken: int, counts: bool) -> None:
+    assert KEPT_PER_BROKEN == 3
+    habits = SequenceHabits()
+    assert habits.serious_problems(played(0, broken)) == []
+    assert habits.serious_problems(played(kept, 0)) == []
+    assert habits.is_usual(RULE) is counts
+    assert bool(habits.serious_problems(played(0, 1))) is counts
+
+
+def test_broken_must_counts_at_once() -> None:
+    problem = Problem(RULE, "broken", Level.MUST)
+    play = Played({}, cast("Any", None), cast("Any", None), [problem], {})
+    assert SequenceHabits().serious_problems(play) == [problem]
