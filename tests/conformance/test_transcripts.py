@@ -37,6 +37,8 @@ UNORDERED = {
     "tools/mcp/steered",
     # How much the command has written when its server is killed is for the system to say.
     "threads/killed/during-a-command",
+    # Whether the end of its command is written before the server is killed is open.
+    "reported/limits-in-fractions",
     # Its raw pieces are sent without waiting: complaints about them come anywhere in between.
     "language/malformed-line",
     # How much of its output a command has written before an end from outside is for the system to
