@@ -38,11 +38,15 @@ from harness.play.session.first_turn import NO_TURN, plain_turn
 from harness.play.session.sanity_turn import SANITY, last_turn_completed, sanity_problem
 from harness.play.session.servers import RunningServer, Servers, SetupFailed
 from harness.protocol.spec.book import Book
+from harness.report.progress.log import SILENT, ProgressLog
 from harness.report.results.outcome import Finding
 from harness.report.results.server_starts import StartReason
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
+from harness.trace.marks import EndingBegins, MarkBody, StepBegins
+from harness.trace.recorder import Recorder
 from harness.trace.surfaces import COMMAND, EXEC, SDK
+from harness.trace.trace import Mark
 
 # Set-up findings that concern only scenarios that start a turn.
 _TURN_FINDINGS = ("setup.model-not-called", NO_TURN)
@@ -94,6 +98,21 @@ class Bench:
     def model_url(self) -> str:
         """Return the address of the scripted model."""
         return self._models.url
+
+    def report_steps(self, progress: ProgressLog, lane: str) -> None:
+        """Report the steps of each session from now on."""
+
+        def follow(name: str, recorder: Recorder) -> None:
+            def on_mark(mark: Mark[MarkBody]) -> None:
+                if isinstance(mark.body, StepBegins):
+                    progress.begin_step(lane, name, f"{mark.body.name}, line {mark.body.line}")
+                elif isinstance(mark.body, EndingBegins):
+                    progress.begin_step(lane, name, "silence, at the end")
+
+            progress.count_play()
+            recorder.mark_listeners.append(on_mark)
+
+        self._conversations.on_recorder = follow
 
     def blocker_for(self, loaded: Loaded) -> Finding | None:
         """Return the set-up finding that makes playing this scenario pointless, if any."""
@@ -288,14 +307,19 @@ async def open_bench(
     base: Path,
     worker: str = "main",
     scale: float = 1.0,
+    progress: ProgressLog = SILENT,
     kind: type[B] = Bench,
 ) -> AsyncGenerator[B]:
-    """Open a bench of class `kind` for one worker; stop all its processes at the end."""
+    """Open a bench of class `kind` for one worker; stop all its processes at the end.
+
+    `progress` gets the steps of sessions, as those of the lane `worker`.
+    """
     folder = RunFolder(base, worker)
     try:
         async with model_server() as models, anyio.create_task_group() as tasks:
             bounds = profile.bounds.scale(scale)
             bench = kind(profile, bounds, book, folder, models, tasks)
+            bench.report_steps(progress, worker)
             try:
                 yield bench
             finally:

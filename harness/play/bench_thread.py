@@ -75,6 +75,7 @@ class BenchThread:
                 base=config.base,
                 worker=self._worker,
                 scale=config.scale,
+                progress=config.progress,
             )
             bench = self._stack.enter_context(portal.wrap_async_context_manager(opening))
             self._opened = portal, bench

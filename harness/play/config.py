@@ -21,6 +21,7 @@ from harness.play.unavailable_capabilities import withdraw
 from harness.protocol.releases import holds_for
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
+from harness.report.progress.log import SILENT, ProgressLog
 from harness.report.results import expiry
 from harness.report.results.baseline import load_baseline
 from harness.report.results.baseline_globs import EntryScenario
@@ -43,6 +44,7 @@ class Config:
     none. With `keep_going` every scenario is played, whatever the server does. `surfaces` are those
     on which the target is played. `places` maps the entries of the baseline file to their places
     (`known.toml:4:1`), `expiry_issues` are about their last days. `plays` limits the plays.
+    `progress` gets the events of the run.
     """
 
     profile: Profile
@@ -63,6 +65,7 @@ class Config:
     places: Mapping[Deviation, str] = field(default_factory=dict[Deviation, str])
     expiry_issues: tuple[Issue, ...] = ()
     plays: PlayLimits = _ONCE
+    progress: ProgressLog = SILENT
 
     @property
     def release(self) -> str:

@@ -9,6 +9,10 @@ from xml.etree import ElementTree
 import pytest
 from command_line import call
 
+from harness.report.history import FILE, read_history
+from harness.report.progress.events import PlayEnded, PlayStarted, RunEnded, RunStarted
+from harness.report.progress.log import read_events
+
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
 
@@ -16,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.socket]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with the reports of a run of one scenario by two workers."""
     folder = tmp_path_factory.mktemp("reports")
-    words = ["--target", "reference", "turns/plain-turn", "-n", "2"]
+    words = ["--target", "reference", "turns/plain-turn", "-n", "2", "--dir", "kept"]
     said = call("harness", "run", *words, "--json", "r.json", "--junit", "r.xml", cwd=folder)
     assert said.status == 0, said.out
     return folder
@@ -48,3 +52,33 @@ def test_the_junit_file_has_a_case_with_a_time_for_each_id(folder: Path) -> None
     ids = {(f"rules.{one['id'].split('.')[0]}", one["id"]) for one in report["rules"]}
     assert set(times) == {*ids, ("scenarios.turns", "turns/plain-turn")}
     assert float(times["scenarios.turns", "turns/plain-turn"]) > 0
+
+
+def test_the_progress_of_a_run_by_workers_is_one_file(folder: Path) -> None:
+    (path,) = (folder / "kept/progress").iterdir()
+    events = [event for event, *_ in read_events(path)]
+    first, last = events[0], events[-1]
+    assert isinstance(first, RunStarted)
+    assert (first.run, first.target, first.total) == (path.stem, "reference", 1)
+    assert [event.scenario for event in events if isinstance(event, PlayStarted)] == [
+        "turns/plain-turn"
+    ]
+    (ended,) = (event for event in events if isinstance(event, PlayEnded))
+    assert (ended.verdict, ended.provisional) == ("PASS", False)
+    assert Path(ended.trace).is_file()
+    assert last == RunEnded(verdict="GREEN", status=0)
+
+
+def test_the_history_has_the_run(folder: Path) -> None:
+    ((_, runs),) = read_history(folder / "kept" / FILE).runs.items()
+    assert [(one.verdict, one.passed, one.total) for one in runs] == [("GREEN", 1, 1)]
+
+
+def test_a_broken_history_costs_one_line(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("not a database " * 100)
+    words = ["--target", "reference", "turns/plain-turn", "--dir", str(tmp_path)]
+    said = call("harness", "run", *words, cwd=tmp_path)
+    assert said.status == 0, said.out
+    lines = [line for line in said.out.splitlines() if FILE in line]
+    assert len(lines) == 1
+    assert "not a database; delete it, or set HARNESS_HISTORY=off" in lines[0]

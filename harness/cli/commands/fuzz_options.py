@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,11 +54,13 @@ def fuzz(
 
     All rules are on. Exit status 1 if the server goes wrong. Known failures are tried first.
     """
+    from harness.cli.commands.campaign_log import campaign_log
     from harness.cli.commands.doctor import target_words
     from harness.client.target.run_folders import failures_folder
     from harness.errors import TargetError
     from harness.play.config import configure
     from harness.play.interruption import Interruption
+    from harness.report.progress.events import RunEnded
     from harness.search.fuzz import result_text
     from harness.search.fuzz.case import kinds_of
     from harness.search.fuzz.params import check_method
@@ -78,7 +81,11 @@ def fuzz(
     interruption.install()
     with exit_on_error(), open_store(store or failures_folder(), kinds) as failures:
         try:
-            result = fuzz(config, bounds, failures, interruption, _line_of_progress())
+            with campaign_log(config.base, "fuzz", config.profile) as progress:
+                config = replace(config, progress=progress)
+                result = fuzz(config, bounds, failures, interruption, _line_of_progress())
+                status = interruption.status if result.interrupted_by else int(result.red)
+                progress.write(RunEnded(verdict=result.verdict, status=status))
         except TargetError as failed:
             say(f"harness: {failed}; ask harness doctor what to do", err=True)
             raise typer.Exit(1) from None

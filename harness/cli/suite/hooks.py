@@ -33,7 +33,7 @@ from harness.cli.suite.own_trouble import check_worker_texts
 from harness.cli.suite.report_files import STATUS_NOT_WRITTEN, ReportFiles, report_html, report_json
 from harness.cli.suite.reporting import Synthetic, emit, print_summary
 from harness.cli.suite.rule_lines import RuleLines
-from harness.cli.suite.run_history import keep_report, run_name
+from harness.cli.suite.run_history import RunHistory
 from harness.cli.suite.snapshots import Snapshots
 from harness.client.target.confine.entering import enter_confined_run
 from harness.client.target.host import Lack
@@ -45,6 +45,7 @@ from harness.play.play_limits import read_play_limits
 from harness.play.worker_session import WorkerSession
 from harness.report.json_form import DISTRIBUTION
 from harness.report.markdown import markdown
+from harness.report.progress.log import run_name
 from harness.report.report_file import write_problem
 from harness.report.results import expiry
 from harness.report.results.baseline import mark_known_finding
@@ -118,6 +119,8 @@ class PytestPlugin:
             ),
             confined=confined,
         )
+        self._history = RunHistory(config, self.config, is_worker=worker is not None)
+        self.config = self._history.config
         self._named_paths = arguments.named_paths()
         check_globs(self.config.entry_scenarios, self._named_paths)
         if worker is None:
@@ -448,8 +451,8 @@ class PytestPlugin:
         self._write_files(int(session.exitstatus))
         if self._files.problems:
             session.exitstatus = session.exitstatus or STATUS_NOT_WRITTEN
+        self._history.end(self.report, int(session.exitstatus))
         if self.report is not None:
-            keep_report(self.report, self.config, int(session.exitstatus))
             self._failing.remember()
 
     def _write_files(self, status: int) -> None:

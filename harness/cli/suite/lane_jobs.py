@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.cli.suite.items import RaceItem, ScenarioItem
+from harness.cli.suite.play_events import report_play
 from harness.play.config import Config
 from harness.play.interruption import Interruption
 from harness.play.knowledge import Knowledge
@@ -145,7 +146,14 @@ class Laning:
 
         def play(session: WorkerSession, confirms: bool, earlier: Outcome | None) -> Outcome:
             of_lane = earlier if isinstance(earlier, ScenarioOutcome) else None
-            return self._play(session, loaded, confirms, of_lane)
+            return report_play(
+                self._config.progress,
+                loaded.id,
+                session.worker,
+                lambda: self._play(session, loaded, confirms, of_lane),
+                alone=confirms,
+                again=earlier is not None,
+            )
 
         job = self._jobs[loaded.id] = Job(
             loaded.id, play, settings_of(loaded), tuple(loaded.scenario.needs)
@@ -157,8 +165,15 @@ class Laning:
         if race in self._jobs:
             return self._jobs[race]
 
-        def play(session: WorkerSession, confirms: bool, _: Outcome | None) -> Outcome:
-            return session.race(loaded, action, only, confirms=confirms)
+        def play(session: WorkerSession, confirms: bool, earlier: Outcome | None) -> Outcome:
+            return report_play(
+                self._config.progress,
+                race,
+                session.worker,
+                lambda: session.race(loaded, action, only, confirms=confirms),
+                alone=confirms,
+                again=earlier is not None,
+            )
 
         job = self._jobs[race] = Job(race, play, settings_of(loaded))
         return job

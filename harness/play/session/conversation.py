@@ -1,7 +1,7 @@
 """One conversation with a server, as a block at whose end the trace is completed."""
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,6 +118,8 @@ class Conversations:
         self._hygiene = hygiene
         self._renamer = Renamer(profile.names, book.paths_of)
         self._late_messages = LateMessages(book, profile)
+        self.on_recorder: Callable[[str, Recorder], None] | None = None
+        """Called with the name and the recorder of each conversation that begins."""
 
     @asynccontextmanager
     async def open(
@@ -335,6 +337,8 @@ class Conversations:
         owed = ConnectionLedgers()
         recorder.listeners.append(owed.feed)
         recorder.mark_listeners.append(owed.feed_mark)
+        if self.on_recorder is not None:
+            self.on_recorder(name, recorder)
         return recorder, owed
 
     def _header(self, name: str) -> Header:

@@ -21,6 +21,11 @@ MIN_STEP_SECONDS: Final = 0.25
 _MAX_READ_BYTES: Final = 4 * 1024 * 1024
 
 
+def run_name() -> str:
+    """Return a name for this run that sorts after those of earlier runs."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}"
+
+
 def progress_path(base: Path, run: str) -> Path:
     """Return the file of a run's events; `base` is the folder `.harness`."""
     return base / FOLDER / f"{run}.jsonl"
@@ -36,6 +41,8 @@ class ProgressLog:
 
     def __init__(self, path: Path | None = None) -> None:
         self.listeners: list[Callable[[Event], None]] = []
+        self.counts_plays = False
+        """Set for a campaign, whose plays are not written one by one."""
         self._lock = threading.RLock()
         self._file: int | None = None
         self._steps: dict[str, tuple[StepStarted, float]] = {}
@@ -60,7 +67,9 @@ class ProgressLog:
                 listener(event)
 
     def count_play(self) -> None:
-        """Count a play of a campaign; the count is written now and then."""
+        """Count a play, if this log `counts_plays`; the count is written now and then."""
+        if not self.counts_plays:
+            return
         with self._lock:
             self._plays += 1
             self._start_sampler()

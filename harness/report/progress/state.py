@@ -56,6 +56,8 @@ class RunState:
             case RunStarted():
                 self.started, self.began = event, at
             case PlayStarted():
+                if event.again:  # Only the play alone counts.
+                    self.findings = [one for one in self.findings if one.scenario != event.scenario]
                 self.lanes[event.lane] = LaneState(event.scenario, "", at)
             case StepStarted():
                 lane = self.lanes.setdefault(event.lane, LaneState(event.scenario, "", at))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.play.config import Config
 from harness.play.interruption import Interruption
 from harness.play.session.servers import SetupFailed
+from harness.report.progress.events import Found, cut
 from harness.search.fuzz.case import SHARES, Kind, failure_id
 from harness.search.fuzz.causes import Causes
 from harness.search.fuzz.documents import search_documents
@@ -15,7 +16,7 @@ from harness.search.fuzz.replay import Case, ReplayResult, replay
 from harness.search.fuzz.sessions import search as sessions
 from harness.search.fuzz.sessions.play import load_document
 from harness.search.fuzz.sessions.search import FoundFailure, SessionCampaign
-from harness.search.fuzz.store import Failure, Store, failure_of
+from harness.search.fuzz.store import TRACE, Failure, Store, failure_of
 from harness.search.sequences.search import OnProgress, search_sequences
 
 # Seconds of a search if only the number of cases is bounded.
@@ -186,14 +187,25 @@ def _keep(
         result.failures = [failure for failure in result.failures if failure.id != earlier]
         result.unkept_ids.discard(earlier)
         store.drop(earlier)
+    kept_trace = ""
     try:
         result.failures.append(store.keep(kind, found_failure, target, server))
+        kept_trace = str((store.folder / f"{result.failures[-1].id}{TRACE}").resolve())
     except OSError as error:
         # The search continues; a failure that is not stored is still reported.
         identity = failure_id(kind, found_failure.cause, found_failure.document)
         result.unkept_ids.add(identity)
         result.notes.append(f"the store {store.folder} cannot keep {identity}: {error.strerror}")
         result.failures.append(failure_of(kind, found_failure, target, server))
+    failure = result.failures[-1]
+    found = Found(
+        rule=failure.cause,
+        level="MUST",
+        text=cut(failure.text),
+        scenario=failure.id,
+        trace=kept_trace,
+    )
+    config.progress.write(found)
 
 
 def _replay_known(

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import UsageError
+from harness.report.progress.log import SILENT
 from harness.scenario.loader import load
 from harness.search.fuzz import run
 from harness.search.fuzz.case import failure_id, kinds_of
@@ -77,7 +78,7 @@ def test_a_failure_is_fixed_on_the_server_that_had_it(
 
 def _config(command: str) -> Any:
     profile = SimpleNamespace(name="spec", command=[command])
-    return SimpleNamespace(option="spec", profile=profile)
+    return SimpleNamespace(progress=SILENT, option="spec", profile=profile)
 
 
 @pytest.mark.parametrize(

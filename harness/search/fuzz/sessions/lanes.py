@@ -107,6 +107,7 @@ def further_benches(
                         base=config.base,
                         worker=f"{worker}-{number}",
                         scale=config.scale,
+                        progress=config.progress,
                     )
                 )
             )

@@ -152,7 +152,14 @@ def open_search_bench(
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
-            open_bench(profile, config.book, base=config.base, worker=worker, scale=config.scale)
+            open_bench(
+                profile,
+                config.book,
+                base=config.base,
+                worker=worker,
+                scale=config.scale,
+                progress=config.progress,
+            )
         ) as bench,
     ):
         yield portal, bench

@@ -126,6 +126,8 @@ def test_plays_of_a_campaign_are_counted() -> None:
     log, heard = ProgressLog(), list[Event]()
     written = threading.Event()
     log.listeners += [heard.append, lambda _: written.set()]
+    log.count_play()
+    log.counts_plays = True
     for _ in range(5):
         log.count_play()
     assert written.wait(20)
