@@ -15,7 +15,7 @@ from harness.search.mutation.plan import Place
 from harness.search.mutation.play import Job
 from harness.search.mutation.result import Attempt
 from harness.search.mutation.worker import Worker
-from harness.search.mutation.workers import worker_process
+from harness.search.worker_processes import worker_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 

@@ -17,7 +17,7 @@ from harness.search.mutation.campaign import Campaign, known_occasions
 from harness.search.mutation.result import FaultResult, Score
 from harness.search.mutation.result_text import lines
 from harness.search.mutation.suite import Suite, base_of
-from harness.search.mutation.workers import WorkerLost
+from harness.search.worker_processes import WorkerLost
 from harness.trace.nearest import unknown_name
 from harness.trace.surfaces import scenario_of
 

@@ -20,7 +20,7 @@ from harness.faults.base import Fault, StoredOnly
 from harness.faults.mutation import Outcome
 from harness.search.mutation.plan import Place, Plan, put_into_traces
 from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
-from harness.search.mutation.workers import ReplacedWorker, WorkerLost, worker_process
+from harness.search.worker_processes import ReplacedWorker, WorkerLost, worker_process
 
 # Fault id -> ids of scenarios in which it can act, the best one first.
 Occasions = Mapping[str, Sequence[str]]

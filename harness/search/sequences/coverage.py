@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.play.run import Run
 from harness.protocol.values import dig, text
 from harness.report.sequence_coverage import REASONS, coverage_lines
+from harness.scenario.player import StepFailure
 from harness.search.fuzz.sessions.checks import step_at
 from harness.search.sequences.planning import Goal, PlannedSequence
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind
+from harness.trace.trace import Trace
 
 # The harness sends it after each restart; a server may reject it.
 _HANDSHAKE = "initialize"
@@ -42,20 +43,22 @@ class Coverage:
             if reasons and state == NOT_PLAYED:
                 self.goals[goal] = reasons[0]
 
-    def count_play(self, sequence: PlannedSequence, run: Run) -> None:
-        """Count what a play of a sequence covers."""
-        refusals = _refusals(sequence, run)
+    def count_play(
+        self, sequence: PlannedSequence, trace: Trace, unmet: StepFailure | None
+    ) -> None:
+        """Count what a play of a sequence covers; `unmet` is the step that stopped it, if any."""
+        refusals = _refusals(sequence, trace)
         for index, span in enumerate(sequence.spans):
-            stopped = run.unmet is not None and span.last >= run.unmet.line
+            stopped = unmet is not None and span.last >= unmet.line
             for goal, places in span.goals:
                 if not self.goals.get(goal, ""):
                     continue
                 reasons = [refusals[place] for place in (*places, index) if place in refusals]
-                if stopped and run.unmet is not None:
-                    if span.first < run.unmet.line:
-                        lacks = run.unmet.capability
+                if stopped and unmet is not None:
+                    if span.first < unmet.line:
+                        lacks = unmet.capability
                         reason = f"{IMPOSSIBLE}: needs {lacks}" if lacks else ""
-                        self.goals[goal] = reason or f"{STOPPED}: {run.unmet.message}"
+                        self.goals[goal] = reason or f"{STOPPED}: {unmet.message}"
                 else:
                     self.goals[goal] = f"{REFUSED}: {reasons[0]}" if reasons else ""
 
@@ -113,17 +116,17 @@ def title_of(goal: Goal) -> str:
 _WORDS_OF_LENGTH = {1: "combinations", 2: "pairs", 3: "triples"}
 
 
-def _refusals(sequence: PlannedSequence, run: Run) -> dict[int, str]:
+def _refusals(sequence: PlannedSequence, trace: Trace) -> dict[int, str]:
     """Return the rejected requests of each span, by its index, that the span does not expect."""
     refusals: dict[int, str] = {}
     exchanges = Correlation()
-    for frame in run.trace.frames:
+    for frame in trace.frames:
         request = exchanges.feed(frame)
         if request is None or not frame.from_target or frame.kind is not Kind.ERROR:
             continue
         if request.method == _HANDSHAKE:
             continue
-        step = step_at(run, request.seq)
+        step = step_at(trace, request.seq)
         for place, span in enumerate(sequence.spans):
             if span.first < step <= span.last and request.method not in span.refused:
                 message = text(dig(frame.failure, "message"))[:80]

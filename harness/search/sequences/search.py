@@ -1,13 +1,14 @@
 """Search with covering sequences: play the plan, count what it covers, follow up findings."""
 
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+
+import anyio
 
 from harness.judge.verdict import Level
 from harness.play.config import Config
@@ -16,11 +17,11 @@ from harness.play.run import Run
 from harness.play.session.capability_prober import CapabilityProber
 from harness.play.session.servers import SetupFailed
 from harness.scenario.loader import Loaded
-from harness.scenario.player import FailureKind
+from harness.scenario.player import FailureKind, StepFailure
 from harness.search.fuzz.causes import Causes
 from harness.search.fuzz.sessions.confirm import MAX_STEP_SECONDS, Small, make_small
 from harness.search.fuzz.sessions.habits import MIN_TIMES_KEPT, Habits
-from harness.search.fuzz.sessions.lanes import Lanes, further_benches
+from harness.search.fuzz.sessions.lanes import Lanes, WaitingJobs, further_benches
 from harness.search.fuzz.sessions.play import Played, Problem, load_document
 from harness.search.fuzz.sessions.search import (
     OnFound,
@@ -33,11 +34,17 @@ from harness.search.sequences.alphabet import OPERATIONS
 from harness.search.sequences.coverage import IMPOSSIBLE, STOPPED, Coverage
 from harness.search.sequences.goals import PLANS, Plan, all_goals
 from harness.search.sequences.planning import PlannedSequence
+from harness.search.sequences.processes import (
+    MAX_FURTHER_PROCESSES,
+    PlayerProcess,
+    further_processes,
+)
+from harness.search.sequences.result import ConversationResult, result_of
 
-# Servers at once: sequences wait more than sessions, for retries, restarts and silences.
-LANES = max(4, min(16, 4 * (os.cpu_count() or 1)))
-# Conversations played before their findings are looked at; then their traces are dropped.
-CONVERSATIONS_PER_ROUND = 24
+# Servers at once in each process: sequences wait for retries, restarts and silences.
+LANES = 4
+# A process more is not worth its start for fewer conversations.
+MIN_CONVERSATIONS_FOR_PROCESSES = 24
 # An operation that stopped this often, and never came to its end, is not planned any more.
 MAX_STOPS = 3
 # Plans: conversations that stopped leave goals, which are planned again.
@@ -90,9 +97,19 @@ def search_sequences(
     with (
         open_search_bench(config, worker, math.inf) as (portal, bench),
         further_benches(portal, config, bench, worker, LANES) as lanes,
+        portal.wrap_async_context_manager(
+            further_processes(
+                config,
+                worker,
+                MAX_FURTHER_PROCESSES
+                if cases is None or cases >= MIN_CONVERSATIONS_FOR_PROCESSES
+                else 0,
+                LANES,
+            )
+        ) as players,
     ):
         searcher = SequenceSearcher(config, portal, bench, watch, 0, on_found, known_causes)
-        searcher.on_progress = on_progress
+        searcher.on_progress, searcher.players = on_progress, players
         try:
             searcher.run_sequences(lanes, ways, seconds, cases)
         except SetupFailed as failed:
@@ -129,6 +146,7 @@ class SequenceSearcher(Searcher):
 
     campaign: SequenceCampaign
     on_progress: OnProgress | None = None
+    players: Sequence[PlayerProcess] = ()
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # pyright: ignore[reportArgumentType]
@@ -196,59 +214,83 @@ class SequenceSearcher(Searcher):
         wanted = set(coverage.open_goals(plan.scope))
         offered = [operation for operation in OPERATIONS if operation.name not in self._lacks]
         before = len(wanted)
-        waiting = plan.conversations(offered, wanted)
-        while time.monotonic() < self._end:
-            number = int(min(CONVERSATIONS_PER_ROUND, self._cases_left))
-            some = list(islice(waiting, number))
-            if not some:
-                break
-            self._cases_left -= len(some)
-            self._play_some_sequences(some)
+        conversations = plan.conversations(offered, wanted)
+        number = None if self._cases_left == math.inf else int(self._cases_left)
+        self._interruption.wait(
+            self._portal.start_task_soon(self._play_conversations, islice(conversations, number))
+        )
         coverage.drop(self._lacks)
         left = len(coverage.open_goals(plan.scope))
         return 0 < left < before and time.monotonic() < self._end
 
-    def _play_some_sequences(self, some: list[PlannedSequence]) -> None:
+    async def _play_conversations(self, conversations: Iterator[PlannedSequence]) -> None:
+        """Play conversations on all lanes and processes; take them in, in their order."""
         assert self._lanes is not None
-        plays = self._interruption.wait(
-            self._portal.start_task_soon(
-                self._lanes.play_all,
-                [sequence.document for sequence in some],
-                self._end,
-                self._spoils,
-            )
-        )
-        for sequence, played in zip(some, plays, strict=True):
-            if played is not None:
-                self._take_in(sequence, played)
-        if self.on_progress is not None:
-            self.on_progress(f"{self.campaign.cases} conversations; {self._covered_words()}")
+        begun: dict[int, PlannedSequence] = {}
+        results: dict[int, ConversationResult] = {}
+        taken_in = 0
+
+        def documents() -> Iterator[Json]:
+            for number, sequence in enumerate(conversations):
+                begun[number] = sequence
+                yield sequence.document
+
+        def keep(number: int, result: ConversationResult) -> None:
+            nonlocal taken_in
+            results[number] = result
+            # The results do not depend on which conversation ends first.
+            while taken_in in results:
+                self._take_in(begun.pop(taken_in), results.pop(taken_in))
+                taken_in += 1
+
+        def keep_received(number: int, result: ConversationResult) -> None:
+            self._config.progress.count_play()
+            keep(number, result)
+
+        def keep_own(number: int, played: Played) -> None:
+            keep(number, result_of(played))
+
+        jobs, gone = WaitingJobs(documents(), self._end), list[SetupFailed]()
+        async with anyio.create_task_group() as tasks:
+            for player in self.players:
+                tasks.start_soon(player.play_jobs, jobs, keep_received)
+            try:
+                await self._lanes.play_jobs(jobs, keep_own, self._spoils)
+            except SetupFailed as failed:
+                gone.append(failed)
+                tasks.cancel_scope.cancel()
+        if gone:
+            raise gone[0]
+        # Those that follow one that was lost with its process.
+        for number, result in sorted(results.items()):
+            self._take_in(begun[number], result)
+        self._cases_left -= taken_in + len(results)
 
     def _covered_words(self) -> str:
         goals = self.campaign.coverage.goals.values()
         return f"{sum(not reason for reason in goals):,} of {len(goals):,} goals covered"
 
-    def _take_in(self, sequence: PlannedSequence, played: Played) -> None:
+    def _take_in(self, sequence: PlannedSequence, result: ConversationResult) -> None:
         """Count what a play covers, and note its problems."""
-        campaign, unmet = self.campaign, played.run.unmet
+        campaign, unmet = self.campaign, result.unmet
         campaign.cases += 1
-        self._count(played)
-        campaign.coverage.count_play(sequence, played.run)
+        self._count(result.trace, result.rules)
+        campaign.coverage.count_play(sequence, result.trace, unmet)
         for span in sequence.spans:
             if unmet is None or span.last < unmet.line:
                 self._carried_out.add(span.operation)
             elif span.first < unmet.line:
-                self._note_stop(sequence, span.operation, played)
-        for problem in self._habits.serious_problems(played):
+                self._note_stop(sequence, span.operation, unmet)
+        for problem in self._habits.serious_problems(result):
             self._note_lead(sequence, problem)
-        for problem in played.problems:
+        for problem in result.problems:
             if problem.level is Level.SHOULD:
                 key = problem.cause, problem.occasion
                 self._doubtful.setdefault(key, (sequence, problem))
+        if self.on_progress is not None:
+            self.on_progress(f"{campaign.cases} conversations; {self._covered_words()}")
 
-    def _note_stop(self, sequence: PlannedSequence, operation: str, played: Played) -> None:
-        unmet = played.run.unmet
-        assert unmet is not None
+    def _note_stop(self, sequence: PlannedSequence, operation: str, unmet: StepFailure) -> None:
         self._stops[operation] += 1
         if unmet.capability:
             self._lacks.setdefault(operation, f"{IMPOSSIBLE}: needs {unmet.capability}")

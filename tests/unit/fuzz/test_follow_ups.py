@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Set
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from harness.search.fuzz.sessions import search
 from harness.search.fuzz.sessions.confirm import MAX_SHRINK_SECONDS, MIN_SHRINK_SECONDS, Small
 from harness.search.fuzz.sessions.play import Played, Problem
 from harness.search.fuzz.sessions.search import FoundFailure, Searcher
+from harness.trace.trace import Trace
 
 Json = dict[str, Any]
 LATE, TWICE = "turn.completes", "turn.completed-once"
@@ -27,7 +29,8 @@ def session(steps: int) -> Json:
 def play(steps: int, *causes: str) -> Played:
     problems = [Problem(cause, f"{cause}: so", level=Level.MUST) for cause in causes]
     told = {"document": session(steps), "problems": problems, "kept_rules": {}}
-    return cast("Played", SimpleNamespace(run=SimpleNamespace(trace=None), **told))
+    run, outcome = SimpleNamespace(trace=None), SimpleNamespace(rows=[])
+    return cast("Played", SimpleNamespace(run=run, outcome=outcome, **told))
 
 
 class Search(Searcher):
@@ -49,7 +52,7 @@ class Search(Searcher):
 
         monkeypatch.setattr(search, "make_small", made_small)
 
-    def _count(self, played: Played) -> None:
+    def _count(self, trace: Trace, rules: Set[str]) -> None:
         pass
 
     def _learn(self, played: Played) -> None:

@@ -10,7 +10,7 @@ from harness.faults.base import all_faults
 from harness.search.mutation import campaign as campaigns
 from harness.search.mutation.campaign import Campaign
 from harness.search.mutation.result import Score
-from harness.search.mutation.workers import WorkerLost
+from harness.search.worker_processes import WorkerLost
 
 CLEAN: dict[str, Any] = {"places": [], "known": [], "before": {}}
 

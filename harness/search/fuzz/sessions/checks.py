@@ -16,6 +16,7 @@ from harness.play.run import Run
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import ModelCall, ServerEnded, StepBegins
+from harness.trace.trace import Trace
 
 LOST, MIXED, REFUSED = "fuzz.turn-lost", "fuzz.output-mixed", "fuzz.must-succeed"
 COUNTED, NAMED = "fuzz.rollback-counts", "fuzz.name-found"
@@ -91,9 +92,9 @@ def find_observations(run: Run) -> Iterator[Observation]:
     yield from mixed_outputs(run)
 
 
-def step_at(run: Run, seq: int) -> int:
+def step_at(trace: Trace, seq: int) -> int:
     """Return the number of the step during which a message was recorded, 0 if none had begun."""
-    begun = [mark.body.line for mark in run.trace.marks_of(StepBegins) if mark.after < seq]
+    begun = [mark.body.line for mark in trace.marks_of(StepBegins) if mark.after < seq]
     return begun[-1] if begun else 0
 
 
@@ -275,7 +276,7 @@ class _Walk:
 
     def _step(self, frame: Frame) -> int:
         """Return the number of the step that sent a message."""
-        return step_at(self._run, frame.seq)
+        return step_at(self._run.trace, frame.seq)
 
 
 def shown_turns(turns: list[Any]) -> list[ShownTurn]:
@@ -345,7 +346,7 @@ def mixed_outputs(run: Run) -> Iterator[Observation]:
             other = _foreign_output(text(item.get("command")), text(item.get("aggregatedOutput")))
             if other is not None and other not in reported:
                 reported.add(other)
-                step = step_at(run, frame.seq)
+                step = step_at(run.trace, frame.seq)
                 words = f"item {item.get('id')}: {_mixed_words(*other)}"
                 yield Observation(MIXED, words, step, output=Output(other[0]))
     arguments, encoder = tool_arguments(run), ResponsesEncoder()
@@ -355,7 +356,7 @@ def mixed_outputs(run: Run) -> Iterator[Observation]:
             other = _foreign_output(arguments.get(call_id, ""), output)
             if other is not None and other not in reported:
                 reported.add(other)
-                step = step_at(run, after.get(call.number, -1) + 1)
+                step = step_at(run.trace, after.get(call.number, -1) + 1)
                 words = f"model call {call.number}, {call_id}: {_mixed_words(*other)}"
                 missing_output = Output(other[0], call.thread or None, call.index)
                 yield Observation(MIXED, words, step, output=missing_output)

@@ -6,14 +6,30 @@ often and never broken.
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from harness.judge.verdict import Level
-from harness.search.fuzz.sessions.play import Played, Problem
+from harness.search.fuzz.sessions.play import Problem
 
 # Times that a rule must be kept before a violation counts.
 MIN_TIMES_KEPT = 12
 # Times that a choice must be seen before another choice counts.
 MIN_TIMES_SEEN = 2
+
+
+class Judged(Protocol):
+    """The problems of a play, and the number of rows of each SHOULD rule that passed."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """The problems, in the order in which they were noticed."""
+        ...
+
+    @property
+    def kept_rules(self) -> Mapping[str, int]:
+        """The number of rows that passed, by SHOULD rule."""
+        ...
 
 
 class Habits:
@@ -25,7 +41,7 @@ class Habits:
         self._news: set[str] = set()
         self._done: dict[str, Counter[str]] = {}
 
-    def serious_problems(self, played: Played) -> list[Problem]:
+    def serious_problems(self, played: Judged) -> list[Problem]:
         """Return the problems of a session that count, one per cause and occasion."""
         problems: dict[tuple[str, str], Problem] = {}
         for problem in played.problems:

@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Protocol
 
 import anyio
 from anyio.from_thread import BlockingPortal
@@ -17,6 +17,40 @@ from harness.search.fuzz.sessions.turns import Json
 
 # Two more than processors, within limits; each lane has a server and a model.
 MAX_LANES = max(2, min(6, (os.cpu_count() or 1) + 2))
+
+
+Job = tuple[int, Json]
+
+
+class Jobs(Protocol):
+    """Documents to play, each with its number."""
+
+    async def take(self) -> Job | None:
+        """Return the next job, None if no more is to be begun."""
+        ...
+
+    def put_back(self, job: Job) -> None:
+        """Return a job that was taken and not played."""
+        ...
+
+
+class WaitingJobs:
+    """Jobs from an iterator, none after `end` (`time.monotonic`)."""
+
+    def __init__(self, documents: Iterable[Json], end: float) -> None:
+        self._documents = enumerate(documents)
+        self._returned: list[Job] = []
+        self._end = end
+
+    async def take(self) -> Job | None:
+        """Return the next job, None after the last one or the end of the time."""
+        if time.monotonic() >= self._end:
+            return None
+        return self._returned.pop() if self._returned else next(self._documents, None)
+
+    def put_back(self, job: Job) -> None:
+        """Return a job that was taken and not played."""
+        self._returned.append(job)
 
 
 class Lanes:
@@ -47,45 +81,68 @@ class Lanes:
     ) -> list[Played | None]:
         """Play documents on free lanes; None for those not begun by `end` (`time.monotonic`).
 
+        The other arguments and errors are those of `play_jobs`.
+        """
+        results: list[Played | None] = [None] * len(documents)
+        jobs = WaitingJobs(documents, end)
+        await self.play_jobs(jobs, results.__setitem__, spoils, fresh=fresh, bound=bound)
+        return results
+
+    async def play_jobs(
+        self,
+        jobs: Jobs,
+        on_played: Callable[[int, Played], object],
+        spoils: Callable[[Played], bool] | None = None,
+        *,
+        fresh: bool = False,
+        bound: float | None = None,
+    ) -> None:
+        """Play jobs on free lanes until none is left.
+
         A process on which something went wrong (`spoils`) is not used again; with `fresh` none is
         used twice. `bound` limits each step, in seconds. Raises `SetupFailed` if the server cannot
         be used at all.
         """
-        results: list[Played | None] = [None] * len(documents)
-        waiting, gone = deque(enumerate(documents)), list[SetupFailed]()
+        first = self._benches[0]
+        gone: list[SetupFailed] = []
+        # The other lanes begin when the first one has shown that the server works.
+        proven = anyio.Event()
 
         async def work(bench: Bench) -> None:
-            while waiting and not gone and time.monotonic() < end:
-                index, document = waiting.popleft()
+            while not gone and (job := await jobs.take()) is not None:
                 try:
                     if fresh:
                         await bench.servers.retire_all()
-                    played = await play(bench, self._config, document, bound=bound)
+                    played = await play(bench, self._config, job[1], bound=bound)
                 except SetupFailed as failed:
-                    waiting.appendleft((index, document))
-                    if bench is self._benches[0]:
+                    jobs.put_back(job)
+                    if bench is first:
                         gone.append(failed)
                     else:
                         self._benches.remove(bench)
                     return
-                results[index] = played
+                if bench is first:
+                    self._proven = True
+                    proven.set()
+                on_played(job[0], played)
                 if spoils is not None and spoils(played):
                     await bench.servers.retire_all()
 
-        if not self._proven and documents:
-            rest = waiting.copy()
-            waiting = deque([rest.popleft()])
-            await work(self._benches[0])
-            self._proven, waiting = not gone, rest
+        async def work_after_first(bench: Bench) -> None:
+            await proven.wait()
+            await work(bench)
+
+        if self._proven:
+            proven.set()
         async with anyio.create_task_group() as tasks:
-            for bench in self._benches[: len(waiting)]:
-                tasks.start_soon(work, bench)
-        if waiting and not gone:
-            # A lane returned its document after the first one had finished.
-            await work(self._benches[0])
+            for bench in self._benches[1:]:
+                tasks.start_soon(work_after_first, bench)
+            await work(first)
+            proven.set()
+        # A lane may have returned its job after the first one had finished.
+        await work(first)
         if gone:
             raise gone[0]
-        return results
 
 
 @contextmanager

@@ -155,7 +155,7 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
         broken = row.verdict is Verdict.FAIL and row.level is not Level.INFO
         if row.verdict is Verdict.ERROR or broken:
             level = Level.MUST if row.verdict is Verdict.ERROR else row.level
-            step = step_at(run, max(row.frames, default=0))
+            step = step_at(run.trace, max(row.frames, default=0))
             occasion = _occasion_of(run, row) if level is Level.MUST else ""
             yield Problem(row.rule, violation_line(row), level, step, occasion=occasion)
     for finding in outcome.findings:

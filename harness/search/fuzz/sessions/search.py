@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -327,7 +327,7 @@ class Searcher:
     def _judge(self, played: Played) -> bool:
         """Learn from a play, and follow up its problems; return whether it has any."""
         self.campaign.cases += 1
-        self._count(played)
+        self._count(played.run.trace, {row.rule for row in played.outcome.rows})
         self._learn(played)
         problems = self._habits.serious_problems(played)
         for problem in problems:
@@ -345,10 +345,10 @@ class Searcher:
         new = (problem for problem in played.problems if self._is_new(problem))
         return any(problem.level is not Level.INFO for problem in new)
 
-    def _count(self, played: Played) -> None:
+    def _count(self, trace: Trace, rules: Set[str]) -> None:
         """Count granted and rejected requests; stop planning methods that are never granted."""
         exchanges = Correlation()
-        for frame in played.run.trace.frames:
+        for frame in trace.frames:
             request = exchanges.feed(frame)
             feature = FEATURES.get(request.method, "") if request is not None else ""
             if frame.from_target and frame.kind is Kind.RESPONSE:
@@ -360,7 +360,7 @@ class Searcher:
         never = {refused for refused, times in self._refusals.items() if times >= MAX_REFUSALS}
         # Steers and interrupts often come too late if turns are short.
         self._offers.lacks |= never - self._works - {"", "steer", "interrupt"}
-        self.campaign.rules |= {row.rule for row in played.outcome.rows}
+        self.campaign.rules |= rules
 
     def _learn(self, played: Played) -> None:
         """Stop planning features that the server does not offer."""

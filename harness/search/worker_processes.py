@@ -1,4 +1,4 @@
-"""Worker processes of a mutation run: each gets one job at a time, and answers it.
+"""Worker processes of a search: they get jobs as lines of JSON, and answer each with a line.
 
 A worker and all that it started are killed at the end of its block.
 """
@@ -63,9 +63,14 @@ class WorkerProcess:
         await self.tell(job)
         try:
             with anyio.fail_after(bound):
-                line = await self._answers.receive_until(b"\n", _MAX_ANSWER_BYTES)
+                return await self.receive()
         except TimeoutError as error:
             raise WorkerLost(f"the worker gave no answer within {bound:g} s") from error
+
+    async def receive(self) -> dict[str, Any]:
+        """Return the next answer. Raises `WorkerLost` if the worker ends before it."""
+        try:
+            line = await self._answers.receive_until(b"\n", _MAX_ANSWER_BYTES)
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:
             raise WorkerLost("the worker ended") from error
         except anyio.DelimiterNotFound as error:
@@ -74,13 +79,15 @@ class WorkerProcess:
 
 
 @asynccontextmanager
-async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProcess]:
-    """Start a worker and send it its first message; kill it at the end of the block.
+async def worker_process(
+    first: Mapping[str, Any], module: str = "harness.search.mutation.worker"
+) -> AsyncGenerator[WorkerProcess]:
+    """Start a worker, the program `module`, and send it its first message.
 
-    Raises `WorkerLost` if it ends at once.
+    It is killed at the end of the block. Raises `WorkerLost` if it ends at once.
     """
     # In a session of its own, so that Ctrl-C in a terminal reaches only the controller.
-    command = [sys.executable, "-P", "-m", "harness.search.mutation.worker"]
+    command = [sys.executable, "-P", "-m", module]
     ignore_lost_input()
     process = await anyio.open_process(
         command,
