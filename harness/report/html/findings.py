@@ -90,7 +90,7 @@ class Card:
 
 
 def finding_cards(report: Report, book: Book) -> list[Card]:
-    """Return the findings that count, then the others, then the known ones, numbered from 1."""
+    """Return the findings that count, the others, the known ones; the worst of each first."""
     kept = {scenario.id: scenario.trace for scenario in report.scenarios}
     cards = [
         *map(_issue_card, report.issues),
@@ -99,8 +99,14 @@ def finding_cards(report: Report, book: Book) -> list[Card]:
         *_race_cards(report),
         *_generated_cards(report),
     ]
-    cards.sort(key=lambda card: (GROUPS.index(card.group), _MARKS.index(card.mark)))
+    cards.sort(key=_severity)
     return [replace(card, number=number) for number, card in enumerate(cards, 1)]
+
+
+def _severity(card: Card) -> tuple[int, int, int]:
+    """Return the sort key of a card: of two that count the same, the more widespread is first."""
+    scenarios = card.broken_in or card.scenarios
+    return GROUPS.index(card.group), _MARKS.index(card.mark), -len(scenarios)
 
 
 def _issue_card(issue: Issue) -> Card:

@@ -61,6 +61,21 @@ def test_verdict_comes_first_then_findings_requirements_scenarios_and_stderr() -
     assert "FAIL turn.completed-once in a/one: two of them" in told
 
 
+def test_three_worst_findings_stand_below_the_verdict() -> None:
+    rules = ("archive.told", "turn.completes", "item.completes", "request.answered")
+    bad = outcome("a/one", *(failed(rule, expected="one end") for rule in rules))
+    again = outcome("a/two", failed("item.completes", expected="one end"))
+    page = page_of(report_of(bad, again))
+    (worst,) = (one for one in page.named("ol") if one.attributes.get("class") == "worst")
+    assert worst.text.count("Expected one end; actual: two of them in a/one") == 3
+    widespread = "Every started item is completed. Expected one end; actual: two of them in a/one"
+    assert worst.text.split("\n")[1].strip() == f"item.completes {widespread} and 1 more"
+    assert [one.text for one in page.named("a") if one.attributes["href"] == "#findings"] == [
+        "Findings 4",
+        "1 more finding",
+    ]
+
+
 def test_finding_has_its_sentence_what_was_expected_where_and_how_to_repeat_it() -> None:
     page = page_of(red_report())
     card = next(
