@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: releases demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race sequences bench status docs clean sandbox bare
+.PHONY: releases demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race sequences bench status docs site clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -122,6 +122,14 @@ status: demo ## requirement x rule x scenario x fault x target, from real runs
 
 docs: $(STAMP) ## write the generated pages of docs/
 	@$(BIN)/python -m tools.docs
+
+SITE := .venv/.site
+$(SITE): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group site
+	@touch $@
+
+site: $(SITE) sandbox ## the documents as a site in .harness/site, with each link checked
+	@$(BIN)/python -m tools.site
 
 clean: ## remove what make made
 	@rm -rf .venv .harness .pytest_cache .ruff_cache .hypothesis

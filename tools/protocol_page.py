@@ -4,7 +4,6 @@ Its sections are those of the two documents. Within a section each object, metho
 fields, its requirements, each with an anchor, and its open points with our choice.
 """
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from harness.protocol.spec.members import Member, Shape, shape_of
 from harness.protocol.spec.rows import EventRow, MethodRow, Requirement, Unspecified
 from tools.diagrams import state_diagram
 from tools.protocol_sections import Group, Section, sections_of
+from tools.site import slugify
 
 PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
 
@@ -62,20 +62,14 @@ def protocol_page(book: Book) -> str:
     return "\n".join(lines) + "\n"
 
 
-def slug(heading: str) -> str:
-    """Return the anchor that GitHub generates for a heading."""
-    bare = re.sub(r"[^\w\- ]", "", heading.lower())
-    return bare.strip().replace(" ", "-")
-
-
 def _contents(sections: Iterable[Section]) -> Iterator[str]:
     last = None
     for section in sections:
         if section.document is not last:
             last = section.document
             title = last.sections[0][1]
-            yield f"- [{title}](#{slug(title)})"
-        yield f"  - [{section.title}](#{slug(section.title)})"
+            yield f"- [{title}](#{slugify(title)})"
+        yield f"  - [{section.title}](#{slugify(section.title)})"
     yield "- [Capabilities](#capabilities)"
 
 

@@ -10,8 +10,9 @@ from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.machines import MACHINES
 from harness.protocol.spec.members import all_shapes
 from tools import protocol_page as protocoldoc
-from tools.protocol_page import DIAGRAMS, PAGE, protocol_page, slug
+from tools.protocol_page import DIAGRAMS, PAGE, protocol_page
 from tools.protocol_sections import TITLES
+from tools.site import slugify
 
 BOOK = load_book()
 TEXT = PAGE.read_text("utf-8")
@@ -32,7 +33,7 @@ def test_every_requirement_and_every_open_point_has_one_anchor():
 
 def test_every_heading_is_one_anchor_and_the_contents_link_to_sections():
     linked = re.findall(r"\]\(#([^)]+)\)", TEXT)
-    slugs = Counter(slug(heading) for heading in HEADINGS)
+    slugs = Counter(slugify(heading) for heading in HEADINGS)
     assert len(linked) > 40
     assert {link: slugs[link] for link in linked} == dict.fromkeys(linked, 1)
     # A forge numbers headings of one name: a section must not come after another of its name.
