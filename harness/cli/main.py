@@ -26,6 +26,7 @@ from harness.cli.commands import (
     run_options,
     show_options,
     snapshots,
+    watch_options,
 )
 from harness.cli.commands.folder_option import FolderCommand, KeepingCommand
 from harness.cli.commands.output_files import (
@@ -252,6 +253,7 @@ def docs(
 
 app.command(cls=FolderCommand)(run_commands.status)
 app.command(cls=FolderCommand)(run_commands.report)
+app.command(cls=FolderCommand)(watch_options.watch)
 app.command(cls=FolderCommand)(run_commands.compare)
 app.command(cls=FolderCommand)(run_commands.ledger)
 app.command()(fault_options.faulty)

@@ -180,9 +180,12 @@ def _url_of(listener: socket.socket) -> str:
 
 
 @asynccontextmanager
-async def serve_on_loopback(app: Any, tasks: TaskGroup) -> AsyncGenerator[str]:
-    """Serve an ASGI app on a free loopback port for the length of the block; yield its URL."""
-    listener = _bind_socket(0)
+async def serve_on_loopback(app: Any, tasks: TaskGroup, port: int = 0) -> AsyncGenerator[str]:
+    """Serve an ASGI app on a loopback port for the length of the block; yield its URL.
+
+    Port 0 is any free one. Raises `OSError` if the port is taken.
+    """
+    listener = _bind_socket(port)
     server = _Server(_config(app))
     tasks.start_soon(server.run_on, listener)
     await server.ready.wait()

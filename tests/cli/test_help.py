@@ -10,6 +10,7 @@ pytestmark = pytest.mark.slow
 
 HARNESS = (
     "run",
+    "watch",
     "check",
     "show",
     "explain",

@@ -1,6 +1,8 @@
 """`harness connect`: check the options before anything is started."""
 
 import math
+from dataclasses import dataclass
+from functools import partial
 
 from harness.cli.connect.display import Write
 from harness.cli.connect.live_server import ConnectOptions
@@ -20,6 +22,14 @@ from harness.scenario.scenario_names import named_files
 from harness.trace.surfaces import SESSION
 
 
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """The port of the page, 0 for any free one, and whether the browser opens it."""
+
+    port: int = 0
+    opens: bool = False
+
+
 def by_hand(
     *,
     server_cmd: str,
@@ -28,10 +38,14 @@ def by_hand(
     scenario: str,
     model_port: int,
     scale: float,
+    page: PageOptions | None,
     write: Write,
     complain: Write,
 ) -> int:
-    """Let the user talk to a server; return the exit status. `UsageError` for unusable options."""
+    """Let the user talk to a server, on a page if given its options; return the exit status.
+
+    Raises `UsageError` for unusable options.
+    """
     if server_cmd and address:
         raise UsageError("--server-cmd starts a server and --connect finds one; give one of them")
     if not 0 < scale < math.inf:
@@ -51,6 +65,13 @@ def by_hand(
         model_port=model_port,
     )
     judging = Judging(load_book(), profile, rules)
+    if page is not None:
+        import anyio
+
+        from harness.cli.connect.web import at_page  # Starlette and Jinja are slow to import.
+
+        hold = partial(at_page, port=page.port, opens=page.opens)
+        return anyio.run(hold, options, judging, base_folder(), write)
     return run(options, judging, base_folder(), write, complain)
 
 

@@ -26,6 +26,11 @@ def connect(
     timeout_scale: Annotated[
         float, typer.Option("--timeout-scale", help="multiply every bound")
     ] = 1.0,
+    web: Annotated[bool, typer.Option("--web", help="on a page in the browser")] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="of the page, on 127.0.0.1; 0 is any free one")
+    ] = 0,
+    opens: Annotated[bool, typer.Option("--open", help="open the page in the browser")] = False,
 ) -> None:
     """Speak to a server by hand: every message is judged as it comes.
 
@@ -33,7 +38,11 @@ def connect(
     :help lists the commands. Exit status 1 if a MUST was broken, 2 if a line could not be done.
     """
     with exit_on_error():
-        from harness.cli.commands.connect import by_hand
+        from harness.cli.commands.connect import PageOptions, by_hand
+        from harness.errors import UsageError
+
+        if (port or opens) and not web:
+            raise UsageError("--port and --open are about the page of --web")
 
         status = by_hand(
             server_cmd=server_cmd,
@@ -42,6 +51,7 @@ def connect(
             scenario=scenario,
             model_port=model_port,
             scale=timeout_scale,
+            page=PageOptions(port, opens) if web else None,
             write=typer.echo,
             complain=lambda line: say(f"harness: {line}", err=True),
         )

@@ -258,7 +258,7 @@ def show_trace(
     message, or nothing that the filter names.
     """
     profile = fit_profile(target, path) if target else None
-    trace, violations = _judge_trace(path, profile)
+    trace, violations = judge_file(path, profile)
     hint = "" if target else profile_hint(trace)
     pairs = Correlation(trace.frames)
     trace_filter = trace_filter or TraceFilter()
@@ -295,7 +295,7 @@ def _message_at(trace: Trace, line: int, path: Path) -> int:
     raise UsageError(f"{path}:{line}: there is no message in this line{hint}")
 
 
-def _judge_trace(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]:
+def judge_file(path: Path, profile: Profile | None) -> tuple[Trace, list[Row]]:
     """Return a trace and the findings of `harness check`, the suspected ones among them.
 
     Without findings if no rule judges the trace's surface.

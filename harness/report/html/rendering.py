@@ -25,10 +25,23 @@ _STYLES: Final = ("report.css",)
 
 def render(template: str, **values: Any) -> str:
     """Return a page of a template, with its style, its script and its policy."""
-    style, script = _read_joined(_STYLES), _read_joined(_SCRIPTS)
+    return _render(template, _SCRIPTS, _STYLES, "", **values)
+
+
+def render_live(template: str, scripts: tuple[str, ...], **values: Any) -> str:
+    """Return a page of a template that also asks its own server, by further scripts."""
+    styles = (*_STYLES, "live.css")
+    scripts = (*_SCRIPTS, "live.js", *scripts)
+    return _render(template, scripts, styles, "; connect-src 'self'", **values)
+
+
+def _render(
+    template: str, scripts: tuple[str, ...], styles: tuple[str, ...], more: str, **values: Any
+) -> str:
+    style, script = _read_joined(styles), _read_joined(scripts)
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"img-src data:; base-uri 'none'; form-action 'none'{more}"
     )
     page = _environment().get_template(template)
     return page.render(style=Markup(style), script=Markup(script), policy=policy, **values)

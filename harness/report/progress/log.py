@@ -44,27 +44,31 @@ class ProgressLog:
         self.counts_plays = False
         """Set for a campaign, whose plays are not written one by one."""
         self._lock = threading.RLock()
+        self._path = path
         self._file: int | None = None
         self._steps: dict[str, tuple[StepStarted, float]] = {}
         self._plays = 0
         self._sampler: threading.Thread | None = None
         self._stopped = threading.Event()
-        if path is not None:
-            with contextlib.suppress(OSError):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-                self._file = os.open(path, flags, 0o600)
 
     def write(self, event: Event) -> None:
         """Append an event, and pass it to the listeners."""
         with self._lock:
-            if self._file is not None:
+            if self._path is not None:
                 try:
-                    os.write(self._file, to_line(event, time.time()))
+                    os.write(self._open(self._path), to_line(event, time.time()))
                 except OSError:
-                    self._close_file()
+                    self._path = None
             for listener in self.listeners:
                 listener(event)
+
+    def _open(self, path: Path) -> int:
+        """Return the file, made by the first event."""
+        if self._file is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)
+        return self._file
 
     def count_play(self) -> None:
         """Count a play, if this log `counts_plays`; the count is written now and then."""
@@ -76,7 +80,7 @@ class ProgressLog:
 
     def begin_step(self, lane: str, scenario: str, step: str) -> None:
         """Note the step of a lane; it is written if it takes `MIN_STEP_SECONDS` or longer."""
-        if self._file is None and not self.listeners:
+        if self._path is None and not self.listeners:
             return
         with self._lock:
             event = StepStarted(scenario=scenario, lane=lane, step=step)
@@ -111,12 +115,9 @@ class ProgressLog:
         if self._sampler is not None:
             self._sampler.join()
         with self._lock:
-            self._close_file()
-
-    def _close_file(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+            if self._file is not None:
+                os.close(self._file)
+            self._file = self._path = None
 
 
 SILENT: Final = ProgressLog()

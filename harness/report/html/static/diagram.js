@@ -2,17 +2,22 @@
 const MAX_ROWS_AT_ONCE = 300;
 const STEP = /^[^.\[\]"\s]+$/;
 
-function drawConversation(place, diagram) {
-  const names = diagram.participants.map((one) => one.id);
-  const lanes = names.length;
+// Draws the columns; returns the list of rows, which is empty.
+function drawSheet(place, participants) {
   const head = element("div", { class: "heads" }, element("span", { class: "time" }, "ms"));
-  for (const one of diagram.participants) head.append(element("b", { class: `head k-${one.kind}` }, visible(one.label)));
+  for (const one of participants) head.append(element("b", { class: `head k-${one.kind}` }, visible(one.label)));
   const lines = element("div", { class: "lines", "aria-hidden": "true" }, element("i"));
-  names.forEach(() => lines.append(element("i")));
+  participants.forEach(() => lines.append(element("i")));
   const list = element("ol", { class: "steps" });
   const sheet = element("div", { class: "sheet" }, head, element("div", { class: "flow" }, lines, list));
-  sheet.style.setProperty("--lanes", lanes);
+  sheet.style.setProperty("--lanes", participants.length);
   place.replaceChildren(sheet);
+  return list;
+}
+
+function drawConversation(place, diagram) {
+  const names = diagram.participants.map((one) => one.id);
+  const list = drawSheet(place, diagram.participants);
   let drawn = 0;
   const more = element("button", { type: "button", class: "more" });
   const drawMore = (until) => {

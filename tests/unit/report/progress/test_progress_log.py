@@ -165,6 +165,8 @@ def test_the_state_of_a_run_follows_its_events() -> None:
 
 def test_logs_of_old_runs_are_removed(tmp_path: Path) -> None:
     for number in range(MAX_RUNS_KEPT + 3):
-        ProgressLog(progress_path(tmp_path, f"run-{number:02}")).close()
+        log = ProgressLog(progress_path(tmp_path, f"run-{number:02}"))
+        log.write(EVENTS[0])
+        log.close()
     remove_old_logs(tmp_path)
     assert len(list((tmp_path / "progress").iterdir())) == MAX_RUNS_KEPT
