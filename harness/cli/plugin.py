@@ -231,3 +231,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(OwnTrouble(config, judging.config.base), "harness-trouble")
     config.pluginmanager.register(OneLine(config), "harness-one-line")
     config.pluginmanager.register(judging.collecting, "harness-collecting")
+    if option.harness_run and not hasattr(config, "workerinput"):
+        from harness.cli.suite.live import LiveProgress
+
+        live = LiveProgress(config, judging.config)
+        config.pluginmanager.register(live, "harness-live")

@@ -53,8 +53,9 @@ class Waiter(Protocol):
 class Interruption:
     """The signals of one process; before `install` none is handled.
 
-    `on_signal` is called in the signal handler, with the first signal; `make_exception` makes the
-    exception to raise when the harness neither waits nor does other work.
+    `on_signal` is called in the signal handler, with the first signal, before its notice is
+    printed; `make_exception` makes the exception to raise when the harness neither waits nor does
+    other work.
     """
 
     def __init__(self, base: Path) -> None:
@@ -133,9 +134,9 @@ class Interruption:
         self.signal, self._signalled_at = number, time.monotonic()
         if number == signal.SIGHUP:
             _replace_lost_terminal()
-        self._print_notice()
         if self.on_signal is not None:
             self.on_signal(number)
+        self._print_notice()
         if self._is_waiting:
             raise Interrupted(self.name)
         if self.role == "alone" and not self._is_deferring:

@@ -137,6 +137,21 @@ def read_history(path: Path) -> History:
     )
 
 
+def last_seconds(path: Path, target: str) -> dict[str, float]:
+    """Return the seconds of the last play of each scenario on a target; {} without a history."""
+    if not path.exists():
+        return {}
+    query = (
+        "SELECT scenario, plays.seconds, max(run) FROM plays JOIN runs USING (run) "
+        "WHERE target = ? AND plays.seconds > 0 GROUP BY scenario"
+    )
+    try:
+        with _open(path) as history:
+            return {scenario: seconds for scenario, seconds, _ in history.execute(query, (target,))}
+    except HistoryError:
+        return {}
+
+
 def _scenario(key: tuple[str, str], played: list[tuple[str, float, bool]]) -> ScenarioRow:
     verdicts = tuple(verdict for verdict, *_ in played)
     changes = sum(one != other for one, other in pairwise(verdicts))

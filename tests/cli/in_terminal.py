@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.processes import BOUND, COMMANDS
+from tests.terminal_screen import screen
 
 
 class Terminal:
@@ -45,18 +46,26 @@ class Terminal:
         """Send keys to the command."""
         os.write(self._master, keys.encode())
 
+    def drain(self) -> list[str]:
+        """Read to the end; return what the screen shows of all output, without empty lines."""
+        with contextlib.suppress(OSError):  # On Linux, the other end is closed.
+            while chunk := os.read(self._master, 65536):
+                self.raw += chunk.decode("utf-8", "replace")
+        return [line for line in screen(self.raw) if line]
+
     def status(self) -> int:
         """Wait for the command to end; return its exit status."""
         return self.process.wait(BOUND)
 
 
 @contextmanager
-def in_terminal(*words: str, cwd: Path) -> Generator[Terminal]:
-    """Run `harness …` in a terminal of 130 columns while the block runs."""
+def in_terminal(*words: str, cwd: Path, **variables: str) -> Generator[Terminal]:
+    """Run `harness …` in a terminal of 130 columns, with `variables`, while the block runs."""
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
     environment |= {"COLUMNS": "130", "LINES": "50"}
     environment.pop("NO_COLOR", None)
+    environment |= variables
     process = subprocess.Popen(
         [COMMANDS / "harness", *words],
         cwd=cwd,

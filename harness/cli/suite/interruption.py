@@ -24,13 +24,14 @@ _TITLE = re.compile(r"^title: *(.*?) *$", re.MULTILINE)
 
 
 class Stopping:
-    """Pytest plugin that stops one session at a signal (`interruption`)."""
+    """Pytest plugin that stops one session at a signal (`interruption`), after `on_stop`."""
 
     def __init__(self, config: pytest.Config, base: Path) -> None:
         self._config = config
         self._workers: dict[str, int] = {}
         self._session: pytest.Session | None = None
         self._ids: list[str] = []
+        self.on_stop: Callable[[], None] = lambda: None
         self.interruption = Interruption(base)
         if hasattr(config, "workerinput"):
             self.interruption.role = "worker"
@@ -65,6 +66,7 @@ class Stopping:
 
     def _on_signal(self, number: int) -> None:
         """In the signal handler, stop distributing items, and signal the workers."""
+        self.on_stop()
         distributed: Any = self._config.pluginmanager.get_plugin("dsession")
         if distributed is not None:
             distributed.shouldstop = self.reason

@@ -9,7 +9,7 @@ import pytest
 
 from harness.judge.verdict import Verdict
 from harness.report import history
-from harness.report.history import HistoryError, add_run, read_history
+from harness.report.history import HistoryError, add_run, last_seconds, read_history
 from harness.report.results.report import Report, ScenarioResult
 
 
@@ -56,6 +56,18 @@ def test_a_scenario_repeated_with_both_outcomes_is_flaky(tmp_path: Path) -> None
     report.scenarios[0] = replace(report.scenarios[0], runs=5, failed_runs=2)
     add_run(tmp_path / "h", "r1", report)
     assert [one.scenario for one in read_history(tmp_path / "h").flaky] == ["a"]
+
+
+def test_last_duration_of_each_scenario_on_a_target(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    assert last_seconds(path, "spec") == {}
+    assert not path.exists()
+    add_run(path, "r1", _report("spec", 1, a=(Verdict.PASS, 9.0), b=(Verdict.FAIL, 3.0)))
+    add_run(path, "r2", _report("spec", 2, a=(Verdict.PASS, 1.0), c=(Verdict.NOT_EXERCISED, 5.0)))
+    add_run(path, "r3", _report("other", 3, a=(Verdict.PASS, 7.0)))
+    assert last_seconds(path, "spec") == {"a": 1.0, "b": 3.0}
+    path.write_bytes(b"not a database" * 100)
+    assert last_seconds(path, "spec") == {}
 
 
 def test_old_runs_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
