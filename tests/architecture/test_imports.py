@@ -90,7 +90,7 @@ ALONE = {
     "hypothesis": "search.fuzz",
     "jinja2": "report.html",
     "jsonschema_rs": "protocol.spec",
-    "prompt_toolkit": "cli.connect",
+    "prompt_toolkit": "cli.connect cli.fold_view",
     "typer": "cli",
     "websockets": "client.transport cli.commands",
 }

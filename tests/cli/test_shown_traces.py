@@ -95,3 +95,24 @@ def test_two_forms_for_one_output_are_an_error(options: list[str]) -> None:
     said = call("harness", "show", TRACE, *options)
     assert (said.status, said.out) == (2, "")
     assert "--stdin, --mermaid, --svg and --json - print: give one of them" in said.err
+
+
+def test_folded_view_searches_unfolds_and_gives_the_screen_back() -> None:
+    with in_terminal("show", "--fold", TRACE, cwd=ROOT) as terminal:
+        terminal.until("rows with findings: 0")
+        terminal.press("/turn/interrupt\r")
+        terminal.until("turn/interrupt #12")
+        terminal.press("\r")
+        terminal.until('"turnId": "turn_1"')
+        terminal.press("q")
+        assert terminal.status() == 0
+        terminal.drain()
+        assert terminal.raw.rindex("\x1b[?1049l") > terminal.raw.rindex("\x1b[?1049h")
+
+
+def test_folded_view_without_a_terminal_prints_the_lines() -> None:
+    plain = call("harness", "show", TRACE)
+    assert call("harness", "show", "--fold", TRACE).out == plain.out
+    with in_terminal("show", "--fold", "--no-pager", TRACE, cwd=ROOT, TERM="dumb") as terminal:
+        terminal.until("end: quiescent")
+        assert terminal.status() == 0

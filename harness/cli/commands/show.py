@@ -251,14 +251,15 @@ def show_trace(
     line: int | None = None,
     target: str = "",
     colour: bool = False,
+    judge: bool = True,
 ) -> Shown:
     """Read a trace, judge it and choose messages; with `message` that one and those around it.
 
-    `line` is the line of that message in the file. Raises `UsageError` if the trace has no such
-    message, or nothing that the filter names.
+    Without `judge` there are no findings. `line` is the line of that message in the file. Raises
+    `UsageError` if the trace has no such message, or nothing that the filter names.
     """
     profile = fit_profile(target, path) if target else None
-    trace, violations = judge_file(path, profile)
+    trace, violations = judge_file(path, profile) if judge else (load_stored(path), [])
     hint = "" if target else profile_hint(trace)
     pairs = Correlation(trace.frames)
     trace_filter = trace_filter or TraceFilter()

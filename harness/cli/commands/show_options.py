@@ -5,7 +5,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,9 @@ from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, check
 from harness.cli.commands.run_commands import exit_on_error
 
 if TYPE_CHECKING:
+    from harness.cli.commands.show import Shown
     from harness.report.diagram.model import Diagram
+    from harness.report.outline.node import Node
 
 _TIME = "a time: 8300 (milliseconds), 8.3s or 2m"
 
@@ -45,6 +48,9 @@ def show(
         bool, typer.Option("--mermaid", help="as a sequence diagram: Mermaid text")
     ] = False,
     svg: Annotated[bool, typer.Option("--svg", help="as a sequence diagram: an SVG file")] = False,
+    fold: Annotated[
+        bool, typer.Option("--fold", help="in a terminal: unfold turns, items and messages; search")
+    ] = False,
     pager: Annotated[bool, typer.Option(help="page long output in a terminal")] = True,
 ) -> None:
     """Show a trace: its messages with times and pairs, silences, and findings of its check.
@@ -68,15 +74,35 @@ def show(
         chosen = TraceFilter(thread, turn, item, method or (), direction, since, until)
         if message is not None and line is not None:
             raise UsageError("--message and --line name one message: give one of them")
-        shown = show_trace(
-            path, chosen, message=message, line=line, target=target, colour=_wants_colour()
-        )
+        read = partial(show_trace, path, chosen, message=message, line=line, target=target)
+        if fold and not (stdin or mermaid or svg or json) and _can_fold():
+            _show_folded(str(trace), read)
+            return
+        shown = read(colour=_wants_colour())
         if json:
             write_json(shown.json(), json)
         if mermaid or svg:
             _print_diagram(shown.diagram(), as_svg=svg)
         elif json != STANDARD_OUTPUT:
             _print(list(shown.lines()), pager=pager)
+
+
+def _can_fold() -> bool:
+    """Return whether keys can be read and the cursor be moved; if not, lines are printed."""
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+
+def _show_folded(title: str, read: "Callable[..., Shown]") -> None:
+    """Show a trace unjudged at first, since judging a long one takes seconds."""
+    from harness.cli.fold_view import FoldView
+    from harness.protocol.escapes import visible
+    from harness.report.outline.build import build_outline
+
+    def nodes(trace: "Shown") -> "list[Node]":
+        return build_outline(trace.diagram(), trace.trace)
+
+    FoldView(visible(title), nodes(read(judge=False)), lambda: nodes(read())).run()
 
 
 def _wants_colour() -> bool:

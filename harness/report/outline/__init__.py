@@ -1,0 +1,1 @@
+"""A conversation as an outline: turns, items, deltas and the members of messages, foldable."""
