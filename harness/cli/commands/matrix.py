@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -63,10 +63,10 @@ def _judge_target(
     )
 
 
-def write_badges(matrix: Matrix, folder: Path) -> None:
+def write_badges(columns: Iterable[Column], folder: Path) -> None:
     """Write a shields endpoint and a picture of each target. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for column in matrix.columns:
+    for column in columns:
         name = re.sub(r"[^\w.@-]+", "_", column.name)
         (folder / f"{name}.json").write_text(json.dumps(endpoint(column)) + "\n", "utf-8")
         (folder / f"{name}.svg").write_text(picture(column), "utf-8")

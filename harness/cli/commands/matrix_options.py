@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.commands.output_files import (
+    BadgesOption,
     HtmlOption,
     JsonOption,
     MarkdownOption,
@@ -36,10 +37,7 @@ def matrix(
     full: Annotated[
         bool, typer.Option("--all", help="every requirement, not only those that differ")
     ] = False,
-    badges: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="a badge of each target there", show_default=False),
-    ] = None,
+    badges: BadgesOption = None,
     json: JsonOption = "",
     markdown: MarkdownOption = "",
     html: HtmlOption = "",
@@ -74,7 +72,7 @@ def matrix(
             html=lambda: _page(result),
         )
         if badges is not None:
-            write_badges(result, badges)
+            write_badges(result.columns, badges)
     if plays.stopped_by is not None:
         say("interrupted: what was judged is kept; the same command goes on", err=True)
         raise typer.Exit(128 + plays.stopped_by)

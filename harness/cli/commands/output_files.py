@@ -28,6 +28,13 @@ HtmlOption = Annotated[
     str, typer.Option("--html", metavar=METAVAR, help="as a page for a browser; - for stdout")
 ]
 
+BadgesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--badges", metavar="DIR", help="a badge of each target there", show_default=False
+    ),
+]
+
 
 def say(text: str, *, err: bool = False) -> None:
     """Print lines that may quote a server, a client or a folder's name, safely for a terminal."""

@@ -13,8 +13,8 @@ from harness.client.target.run_folders import find_kept_file
 from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
 from harness.report.json_form import DISTRIBUTION, to_plain
+from harness.report.matrix import Column, is_matrix
 from harness.report.matrix import from_plain as matrix_from_plain
-from harness.report.matrix import is_matrix
 from harness.report.results.report import Report
 
 _FUZZ_MEMBERS = {"verdict", "seed", "searches", "failures", "fixed", "notes", "interrupted"}
@@ -37,6 +37,10 @@ class Recorded(Protocol):
 
     def html(self) -> str:
         """Return the page for a browser."""
+        ...
+
+    def columns(self) -> Iterable[Column]:
+        """Return the targets, each for a badge. Raises `UsageError` if there are none."""
         ...
 
 
@@ -75,6 +79,9 @@ class _RecordedRun:
         facts = read_facts(self._report)
         return run_page(self._report, load_book(), version(DISTRIBUTION), facts)
 
+    def columns(self) -> Iterable[Column]:
+        return [Column(self._report.target, self._report.target, "", "", {}, report=self._report)]
+
 
 class _RecordedMatrix:
     def __init__(self, plain: dict[str, Any]) -> None:
@@ -94,6 +101,9 @@ class _RecordedMatrix:
         from harness.report.html.other_pages import matrix_page
 
         return matrix_page(self._matrix)
+
+    def columns(self) -> Iterable[Column]:
+        return self._matrix.columns
 
 
 class _RecordedFuzz:
@@ -116,3 +126,6 @@ class _RecordedFuzz:
         from harness.report.html.other_pages import fuzz_page
 
         return fuzz_page(self._plain)
+
+    def columns(self) -> Iterable[Column]:
+        raise UsageError("--badges: results of harness fuzz have no badge")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.commands.output_files import (
+    BadgesOption,
     HtmlOption,
     JsonOption,
     MarkdownOption,
@@ -63,8 +64,10 @@ def report(
     markdown: MarkdownOption = "",
     html: HtmlOption = "",
     json: JsonOption = "",
+    badges: BadgesOption = None,
 ) -> None:
     """Show a recorded run, matrix or fuzz result again: as text, or as a page."""
+    from harness.cli.commands.matrix import write_badges
     from harness.cli.commands.recorded_report import find_recorded
 
     with exit_on_error():
@@ -78,6 +81,8 @@ def report(
             html_target=html,
             html=recorded_results.html,
         )
+        if badges is not None:
+            write_badges(recorded_results.columns(), badges)
 
 
 def compare(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.commands.matrix import write_badges
 from harness.cli.commands.recorded_report import find_recorded
 from harness.errors import UsageError
 from harness.judge.verdict import Verdict
@@ -151,6 +152,15 @@ def test_recorded_results_are_found_by_what_their_file_holds(tmp_path: Path) -> 
     }
     with pytest.raises(UsageError, match="no Markdown page"):
         find_recorded(str(tmp_path / "fuzz.json")).markdown_lines()
+    with pytest.raises(UsageError, match="no badge"):
+        find_recorded(str(tmp_path / "fuzz.json")).columns()
+    columns = find_recorded(str(tmp_path / "run.json")).columns()
+    write_badges(columns, tmp_path / "badges")
+    badge = json.loads((tmp_path / "badges" / "p.json").read_text())
+    assert badge["message"].endswith("requirements")
+    assert [one.name for one in find_recorded(str(tmp_path / "matrix.json")).columns()] == [
+        one.name for one in matrix_of("two").columns
+    ]
     (tmp_path / "other.json").write_text('{"verdict": "GREEN", "files": []}')
     with pytest.raises(UsageError, match="result of harness check, not a report"):
         find_recorded(str(tmp_path / "other.json"))
