@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.book import Book
+from harness.report.html.findings import COUNTS, finding_cards
 from harness.report.requirements import judged_requirements
 from harness.report.results.report import Report, RuleResult, gravest_level, is_red
 from harness.report.results.rerun_command import replay_command, scenario_argument
@@ -20,6 +21,7 @@ from harness.trace.surfaces import surface_of
 # GitHub takes 1 MiB a step, and nobody reads longer tables.
 _MAX_ROWS: Final = 50
 _MAX_COMMANDS: Final = 5
+_MAX_WORST: Final = 3
 _MAX_LINE_CHARACTERS: Final = 300
 _MARKS: Final = {Verdict.FAIL: "❌", Verdict.ERROR: "💥"}
 
@@ -29,6 +31,7 @@ Row = tuple[str, str, str]
 def markdown(report: Report, book: Book, harness: str) -> str:
     """Return the whole page, ending in a newline; `harness` is the version that judged."""
     lines = [f"## Conformance of {format_code(report.target)}: {verdict_words(report)}", ""]
+    lines += _worst_findings(report, book)
     lines += _fact_rows(report, book, harness)
     lines += _section("What makes the run fail", list(_failing_rows(report)))
     lines += _replay_commands(report)
@@ -49,6 +52,19 @@ def format_code(text: str) -> str:
     # A cell ends at a bar even in code, and code at a grave accent.
     safe = "".join(c if c.isalnum() or c in " .,-/" else f"&#{ord(c)};" for c in line)
     return f"<code>{safe}</code>"
+
+
+def _worst_findings(report: Report, book: Book) -> Iterator[str]:
+    """Yield a list of the causes that count most: what was expected, what came, and where."""
+    cards = [card for card in finding_cards(report, book) if card.group == COUNTS]
+    for card in cards[:_MAX_WORST]:
+        expected = f"expected {format_code(card.expected)}, actual " if card.expected else ""
+        others = len(card.broken_in or card.scenarios) - 1
+        place = f" in {format_code(card.scenario)}" if card.scenario else ""
+        place += f" and {others} more" if others > 0 else ""
+        yield f"{card.number}. {format_code(card.id)}: {expected}{format_code(card.actual)}{place}"
+    if cards:
+        yield ""
 
 
 def _fact_rows(report: Report, book: Book, harness: str) -> Iterator[str]:

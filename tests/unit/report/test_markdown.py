@@ -49,6 +49,19 @@ def test_a_text_of_many_lines_or_of_control_characters_is_one_short_line() -> No
     assert format_code("  \n") == ""
 
 
+def test_three_worst_causes_come_first_with_what_was_expected() -> None:
+    rules = ("archive.told", "turn.completes", "item.completes", "request.answered")
+    bad = outcome("a/one", *(failed(rule, expected="`one` end") for rule in rules))
+    died = outcome("a/two", failed("item.completes"), verdict=Verdict.FAIL, reason="<b>it died")
+    lines = page(report_of(bad, died)).splitlines()
+    expected = "expected <code>&#96;one&#96; end</code>, actual `two of them` in `a/one`"
+    assert lines[2] == f"1. `item.completes`: {expected} and 1 more"
+    assert [line[:3] for line in lines[2:6]] == ["1. ", "2. ", "3. ", ""]
+    (of_scenario,) = [line for line in page(report_of(died)).splitlines() if "2. " in line[:3]]
+    assert of_scenario == "2. `scenario`: `<b>it died` in `a/two`"
+    assert "\n1. " not in page(report_of(outcome("a/one", passed("turn.completes"))))
+
+
 def test_findings_that_count_come_first_and_others_are_folded() -> None:
     told = Finding("hygiene.panic", "it panicked", level=Level.INFO)
     bad = outcome("a/one", failed("turn.completed-once"), failed("model.named", level=Level.INFO))
