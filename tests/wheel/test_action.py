@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ RECIPES = {
 }
 
 
+BADGES = ("badges/spec.json", "badges/spec.svg")
 INSTALLED = "agent-session-harness"
 """The environment that the first step makes, in the runner's temporary folder."""
 
@@ -46,6 +47,7 @@ class Job:
     folder: Path
     temporary: Path
     package: Path
+    uploaded: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
     def install(self) -> tuple[int, str]:
         """Run the first step, which installs the harness; return its status and output."""
@@ -57,13 +59,31 @@ class Job:
 
     def use(self, **given: str) -> tuple[int, str, dict[str, str]]:
         """Run the other steps; return the status, what they print, and the outputs."""
-        printed, status = "", 0
-        for step in ACTION["runs"]["steps"][1:]:
-            status, out = self._run(step, self._inputs(given))
-            printed += out
-            if status:
-                break
+        judge, upload, summarize = ACTION["runs"]["steps"][1:]
+        inputs = self._inputs(given)
+        self.uploaded = {}
+        (self.temporary / "output").unlink(missing_ok=True)
+        status, printed = self._run(judge, inputs)
+        # These two run after a failure too.
+        assert upload["uses"].startswith("actions/upload-artifact@")
+        always, *conditions = upload["if"].removeprefix("${{ ").removesuffix(" }}").split(" && ")
+        assert (always, summarize["if"]) == ("always()", "${{ always() }}")
+        given_values = {"inputs.artifact": inputs["artifact"]}
+        given_values["steps.judge.outputs.verdict"] = self._outputs()["verdict"]
+        if all(given_values[one.removesuffix(" != ''")] for one in conditions):
+            self.uploaded = {
+                path.relative_to(self.folder).as_posix(): path.read_bytes()
+                for name in upload["with"]["path"].split("\n")
+                for path in (self.folder / _evaluated(name, inputs)).rglob("*")
+                if name and path.is_file()
+            }
+            self._write_output("artifact-url", "https://github.com/x/actions/runs/1/artifacts/2")
+        assert self._run(summarize, inputs) == (0, "")
         return status, printed, self._outputs()
+
+    def _write_output(self, name: str, value: str) -> None:
+        with (self.temporary / "output").open("a", encoding="utf-8") as file:
+            file.write(f"{name}={value}\n")
 
     def _inputs(self, given: dict[str, str]) -> dict[str, str]:
         inputs = {name: one.get("default", "") for name, one in ACTION["inputs"].items()}
@@ -78,7 +98,12 @@ class Job:
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", script],
             cwd=self.folder,
             env=self._environment()
-            | {name: _evaluated(text, inputs) for name, text in step["env"].items()},
+            | {
+                name: self._outputs()["page"]
+                if "artifact-url" in text
+                else _evaluated(text, inputs)
+                for name, text in step["env"].items()
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -95,6 +120,7 @@ class Job:
             "GITHUB_OUTPUT": str(self.temporary / "output"),
             "GITHUB_STEP_SUMMARY": str(self.temporary / "summary.md"),
             "RUNNER_TEMP": str(self.temporary),
+            "TMPDIR": str(self.temporary),
         }
         # What the wheel requires is there already: no network is needed.
         offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"}
@@ -114,14 +140,16 @@ class Job:
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
         told = {name: value for name, _, value in (line.partition("=") for line in lines)}
         named = {
-            name: re.fullmatch(r"\$\{\{ steps\.judge\.outputs\.(\w+) \}\}", one["value"])
+            name: re.fullmatch(r"\$\{\{ steps\.\w+\.outputs\.([\w-]+) \}\}", one["value"])
             for name, one in ACTION["outputs"].items()
         }
         return {name: told.get(found[1], "") for name, found in named.items() if found}
 
 
 def _evaluated(expression: str, inputs: dict[str, str]) -> str:
-    """The value of `${{ inputs.NAME || github.action_path }}`, all that the action uses."""
+    """The value of `${{ inputs.NAME || github.action_path }}`, or a text without an expression."""
+    if "${{" not in expression:
+        return expression
     found = re.fullmatch(r"\$\{\{ inputs\.([\w-]+)( \|\| github\.action_path)? \}\}", expression)
     assert found, expression
     return inputs[found[1]] or (str(ROOT) if found[2] else "")
@@ -176,14 +204,21 @@ def test_a_good_server_is_green_and_its_reports_are_there(installed_job: Job) ->
     given = {"scenarios": "turns/plain-turn\nturns/two-turns\n", "arguments": "--strict\n"}
     status, printed, outputs = job.use(server_cmd=f"{sys.executable} minimal.py", **given)
     assert status == 0, printed
+    page = outputs.pop("page")
     assert outputs == {"verdict": "GREEN", "status": "0", "reports": "conformance"}
+    assert {name for name in job.uploaded if not name.startswith(".harness/")} == {
+        f"conformance/{name}"
+        for name in (*(f"report.{end}" for end in ("html", "json", "xml", "md")), *BADGES)
+    }
+    assert ".harness/traces/spec/turns/plain-turn.jsonl" in job.uploaded
+    assert b"2 scenarios" in job.uploaded["conformance/report.html"]
+    assert "requirements" in json.loads(job.uploaded["conformance/badges/spec.json"])["message"]
+    assert f"]({page})" in job.summary().split("\n## Conformance of `spec`: GREEN")[0]
     assert commands(printed.splitlines()) == []
     report = json.loads((job.folder / "conformance/report.json").read_text("utf-8"))
     assert report["strict"]
     assert [one["id"] for one in report["scenarios"]] == ["turns/plain-turn", "turns/two-turns"]
-    page = (job.folder / "conformance/report.md").read_text("utf-8")
-    assert page in (job.temporary / "summary.md").read_text("utf-8")
-    assert (job.folder / "conformance/report.xml").exists()
+    assert (job.folder / "conformance/report.md").read_text("utf-8") in job.summary()
 
 
 def test_a_bad_server_fails_the_step_and_its_baseline_passes_it(job: Job) -> None:
@@ -193,9 +228,15 @@ def test_a_bad_server_fails_the_step_and_its_baseline_passes_it(job: Job) -> Non
     assert (status, outputs["verdict"], outputs["status"]) == (1, "RED", "1"), printed
     titles = [one.properties["title"] for one in commands(printed.splitlines())]
     assert titles == ["turn.completed-once (MUST)"]
+    assert b"turn.completed-once" in job.uploaded["out/here/report.html"]
+    worst = "1. `turn.completed-once`: expected `one turn/completed for turn turn_"
+    assert f"`spec`: RED\n\n{worst}" in job.summary()
+    (job.temporary / "summary.md").unlink()
     known = '[[deviations]]\nrule = "turn.completed-once"\nreason = "told"\n'
     (job.folder / "known.toml").write_text(known, "utf-8")
-    status, printed, outputs = job.use(**given, baseline="known.toml", max_time="500")
+    status, printed, outputs = job.use(**given, baseline="known.toml", max_time="500", artifact="")
+    assert (job.uploaded, outputs["page"]) == ({}, "")
+    assert job.summary().startswith("\n## Conformance of `spec`: GREEN")
     assert (status, outputs["verdict"], outputs["reports"]) == (0, "GREEN", "out/here"), printed
 
 
@@ -226,11 +267,12 @@ def test_an_input_is_one_word_and_never_a_command(job: Job) -> None:
     hostile = "$(touch pwned); touch pwned #"
     status, printed, outputs = job.use(server_cmd="x", scenarios=hostile, baseline=hostile)
     assert (status, outputs["status"], outputs["verdict"]) == (2, "2", ""), printed
+    assert not job.uploaded
     assert not (job.folder / "pwned").exists()
 
 
 def test_the_scripts_hold_no_expression() -> None:
-    assert not [step for step in ACTION["runs"]["steps"] if "${{" in step["run"]]
+    assert not [step for step in ACTION["runs"]["steps"] if "${{" in step.get("run", "")]
 
 
 def test_the_page_names_each_input_and_its_default() -> None:
