@@ -118,6 +118,29 @@ def left_for_a_retry() -> Talk:
     return talk.message("m-2", "all of it").end_turn()
 
 
+def left_with_a_late_delta() -> Talk:
+    talk = streamed("ha").failing(will_retry=True).delta("m-1", "lf")
+    return talk.completed(agent_message("m-1", "ha")).message("m-2", "all of it").end_turn()
+
+
+def going_on(*deltas: str, retries: int = 1) -> Talk:
+    """A message that broke off and goes on with these deltas; its text is "all of it"."""
+    talk = streamed("half")
+    for _ in range(retries):
+        talk.failing(will_retry=True)
+    for delta in deltas:
+        talk.delta("m-1", delta)
+    return talk.completed(agent_message("m-1", "all of it")).end_turn()
+
+
+def both_tries_in_one_item() -> Talk:
+    return going_on("all ", "of it")
+
+
+def both_tries_after_two_retries() -> Talk:
+    return going_on("all of it", retries=2)
+
+
 def part_of_the_deltas_lost() -> Talk:
     talk = streamed("half of ").completed(agent_message("m-1", "half of it"))
     return talk.message("m-2", "And more.").end_turn()
@@ -348,6 +371,7 @@ DELTAS = [
         "delta.rebuilds-reply",
         cut_by_an_interrupt,
         left_for_a_retry,
+        left_with_a_late_delta,
         hints=("delta.rebuilds-reply",),
     ),
     *legal(
@@ -392,7 +416,13 @@ NEWS = [
     *legal("turn.reroute-told", the_same_by_its_provider, answer_of_another_that_broke_off),
 ]
 BAD_DELTAS = [
-    *illegal("delta.rebuilds-reply", part_of_the_deltas_lost, try_before_kept_in_the_text),
+    *illegal(
+        "delta.rebuilds-reply",
+        part_of_the_deltas_lost,
+        try_before_kept_in_the_text,
+        both_tries_in_one_item,
+        both_tries_after_two_retries,
+    ),
 ]
 BAD_OUTPUTS = [
     *illegal("item.command-output", line_of_printf_lost, last_number_lost, rounds_lost),

@@ -59,8 +59,10 @@ class RebuildsReply(Monitor):
 
     Only deltas since its last item/started count, which carries the item as it then is. SHOULD if
     the item may have been cut off, since the content of such an item is not specified: its turn was
-    interrupted or failed with it, an error came while it streamed, or the turn was steered. Left
-    open: items without deltas, items whose start was not seen, a text that is not a string.
+    interrupted or failed with it, an error came while it streamed, or the turn was steered. An item
+    that streamed on after the last error was not cut off there, unless its text is a beginning of
+    the deltas. Left open: items without deltas, items whose start was not seen, a text that is not
+    a string.
     """
 
     def begin(self) -> None:
@@ -113,14 +115,16 @@ class RebuildsReply(Monitor):
             return
         field = member(frame, "item", "text")
         violation = _join_violation(self.trace, item, frames, field, AGENT_DELTA, 0, joined)
-        if self._is_cut_off(item):
+        if self._is_cut_off(item, joined, final):
             yield replace(violation, level=Level.SHOULD)
         else:
             self._held[item.turn.key] = violation
 
-    def _is_cut_off(self, item: ItemView) -> bool:
-        turn = item.turn
-        failed = any(came_before(item.starts[-1], error) for error in turn.errors)
+    def _is_cut_off(self, item: ItemView, joined: str, final: str) -> bool:
+        turn, last = item.turn, item.last_delta
+        errors = [error for error in turn.errors if came_before(item.starts[-1], error)]
+        streamed_on = last is not None and all(came_before(error, last) for error in errors)
+        failed = bool(errors) and (not streamed_on or joined.startswith(join_surrogates(final)))
         return failed or bool(turn.interrupts) or turn.id in self._steered
 
 
