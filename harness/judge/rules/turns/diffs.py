@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on, rule
 from harness.judge.rules.shared.unified_diffs import OldFile, old_files
@@ -15,7 +16,7 @@ from harness.protocol.spec.item_types import types_with
 from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.order import came_before, came_between
-from harness.trace.views import ItemView
+from harness.trace.views import ItemView, TurnView
 
 DIFF = "turn/diff/updated"
 # Item types that can change or remove a file without a fileChange item.
@@ -30,6 +31,8 @@ _UNIFIED = re.compile(
 )
 # The header lines that name a file.
 _HEADER = re.compile(r"^(?:--- |\+\+\+ |diff ).*$", re.MULTILINE)
+# The lines of a file change that may name another path of the same file.
+_MOVE = re.compile(r"^(?:--- |\+\+\+ |diff |rename |copy |\*\*\* |Moved to:).*$", re.MULTILINE)
 # Names that a diff does not quote or escape.
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -287,31 +290,40 @@ def _changed_once(changes: list[Frame]) -> list[str]:
 class DiffOwn(_Changes):
     """Judges that the last diff of a turn names no file that only an earlier turn changed.
 
-    The file was changed by a completed fileChange of an earlier turn of the thread, and no
-    fileChange of this turn names it. Found by its name in a header line of the unified diff. SHOULD
-    if a command or a tool ran in the trace, since it may touch the file, and if there are several
-    threads or clients. Left open: names that a diff may quote.
+    The file was changed by a completed fileChange of an earlier turn, of this thread or another,
+    and no fileChange of this turn names it. Found by its name in a header line of the unified diff.
+    SHOULD if something else may have touched the file between the start of the turn and the diff: a
+    command or a tool that ran then or may run in the background, another turn that was active then,
+    or another client. Left open: names that a diff may quote.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._changed_before: dict[str, dict[str, Frame]] = {}
+        self._changed_before: dict[str, Frame] = {}
         self._named: dict[str, set[str]] = {}
-        self._diffs: dict[str, Frame] = {}
-        self._has_worked = False
+        self._diffs: dict[str, tuple[Frame, bool]] = {}
+        self._running: set[ItemView] = set()
+        self._last_work: Frame | None = None
 
     @on(DIFF)
     def on_diff(self, frame: Frame) -> Outcomes:
-        self._diffs[self.conversation.key_of(frame)] = frame
+        turn = self.conversation.turn_of(frame)
+        if turn is not None:
+            self._diffs[turn.key] = frame, self._is_alone(turn)
         return None
 
     @on("item/started", "item/completed")
     def on_item(self, frame: Frame) -> Outcomes:
-        item = item_in(frame)
-        if item.get("type") == "fileChange":
+        shown, item = item_in(frame), self.conversation.item_of(frame)
+        if shown.get("type") == "fileChange":
             names = self._named.setdefault(self.conversation.key_of(frame), set())
-            names |= {PurePosixPath(path).name for path in _paths([frame])}
-        self._has_worked = self._has_worked or text(item.get("type")) in _WORKING
+            names |= _names_in(shown)
+        if item is not None and item.type in _WORKING:
+            self._last_work = frame
+            if frame.method == "item/started" or _ASIDE.search(text(shown.get("command"))):
+                self._running.add(item)
+            else:
+                self._running.discard(item)
         return None
 
     @on("turn/completed")
@@ -320,21 +332,54 @@ class DiffOwn(_Changes):
         if turn is None or not began_here(self.conversation, turn):
             return
         last, named = self._diffs.pop(turn.key, None), self._named.pop(turn.key, set[str]())
-        before = self._changed_before.setdefault(turn.thread_id, {})
-        others = {name: change for name, change in before.items() if name not in named}
+        begun = _begin_of(turn)
+        others = {
+            name: change
+            for name, change in self._changed_before.items()
+            if name not in named and begun is not None and came_before(change, begun)
+        }
         if last is not None and others:
-            yield self._judge(turn.subject, last, others)
+            yield self._judge(turn.subject, *last, others)
         for change in self.completed_changes.pop(turn.key, []):
             names = [PurePosixPath(path).name for path in _paths([change])]
-            before.update({name: change for name in names if _PLAIN.fullmatch(name)})
+            self._changed_before.update({name: change for name in names if _PLAIN.fullmatch(name)})
 
-    def _judge(self, subject: str, diff: Frame, others: dict[str, Frame]) -> Outcome:
+    def _is_alone(self, turn: TurnView) -> bool:
+        """Return whether nothing else has worked since a turn began."""
+        begun, work = _begin_of(turn), self._last_work
+        if begun is None or self._running or (work is not None and came_before(begun, work)):
+            return False
+        return all(
+            other is turn or any(came_before(end, begun) for end in other.completions)
+            for other in self.conversation.turns.values()
+        )
+
+    def _judge(
+        self, subject: str, diff: Frame, is_alone: bool, others: dict[str, Frame]
+    ) -> Outcome:
         headers = "\n".join(_HEADER.findall(text(obj(diff.params).get("diff"))))
         for name, change in others.items():
             if re.search(rf"(?:/|\s){re.escape(name)}(?:\s|$)", headers):
-                expected = f"no {name}, which only an earlier turn changed"
-                field, alone = member(diff, "diff"), len(self._changed_before) == 1
-                certain = alone and not self._has_worked and not connection_suffix(self.trace, diff)
+                expected, field = (
+                    f"no {name}, which only an earlier turn changed",
+                    member(diff, "diff"),
+                )
+                certain = is_alone and not connection_suffix(self.trace, diff)
                 level = None if certain else Level.SHOULD
                 return wrong(subject, (change, diff), field, expected, level=level)
         return Witness(subject, (*list(others.values())[-1:], diff))
+
+
+def _names_in(item: dict[str, Any]) -> set[str]:
+    """Return the file names in a fileChange, also those that a file is moved to."""
+    names: set[str] = set()
+    for part in map(obj, arr(item.get("changes"))):
+        moves = _MOVE.findall(text(part.get("diff")))
+        also = " ".join([json.dumps(part.get("kind")), *moves])
+        names |= {PurePosixPath(text(part.get("path"))).name, *_PLAIN.findall(also)}
+    return names
+
+
+def _begin_of(turn: TurnView) -> Frame | None:
+    """Return the first message of a turn, None if there is none."""
+    return next((frame for frame in (turn.request, *turn.starts) if frame is not None), None)
