@@ -198,6 +198,10 @@ def _uncounted_rows(report: Report) -> Iterator[Row]:
                 ("not seen again", format_code(search["kind"]), format_code(text))
                 for text in search["unsteady"]
             )
+            yield from (
+                ("SHOULD", format_code(search["kind"]), format_code(text))
+                for text in search.get("broken_should", ())
+            )
         if "RED" not in fuzz["verdict"]:
             yield from (("generated cases", "", format_code(note)) for note in fuzz["notes"])
 

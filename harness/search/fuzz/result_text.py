@@ -29,6 +29,7 @@ def lines(
             yield from (f"  {line}" for line in campaign.coverage.lines())
             reasons = campaign.coverage.reason_lines() if verbose else ()
             yield from (f"    {line}" for line in reasons)
+            yield from (f"  SHOULD {_short(line)}" for line in campaign.broken_should)
         for text in campaign.unsteady:
             yield f"  UNSTEADY not seen again on a fresh process: {_short(text)}"
         if campaign.only_errors:
@@ -105,7 +106,10 @@ def plain(result: FuzzResult, store: Store, target: Sequence[str]) -> dict[str, 
                 "only_errors": campaign.only_errors,
                 "unsteady": campaign.unsteady,
                 **(
-                    {"coverage": campaign.coverage.plain()}
+                    {
+                        "coverage": campaign.coverage.plain(),
+                        "broken_should": campaign.broken_should,
+                    }
                     if isinstance(campaign, SequenceCampaign)
                     else {}
                 ),

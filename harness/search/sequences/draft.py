@@ -43,7 +43,7 @@ class Draft:
     policy: str = UNTRUSTED
     needs_fresh_server: bool = False
     plan: Plan = field(default_factory=Plan)
-    files: dict[str, str] = field(default_factory=dict[str, str])
+    files: dict[str, str | Json] = field(default_factory=dict[str, str | Json])
     _notes: dict[str, ThreadNotes] = field(default_factory=dict[str, ThreadNotes])
 
     def notes(self, thread: PlannedThread) -> ThreadNotes:

@@ -140,6 +140,25 @@ def use_pages(draft: Draft, thread: PlannedThread) -> None:
         draft.request("thread/list", params=body)
 
 
+def use_order(draft: Draft, thread: PlannedThread) -> None:
+    """List three threads by their last change, and again after a turn of the oldest one."""
+    names = _values(draft, thread, "order")
+    if not names:
+        names.append(thread.alias)
+        for _ in range(2):
+            other = draft.start_thread()
+            turns.slow_turn(draft, other)
+            names.append(other.alias)
+    oldest = next(other for other in draft.plan.threads if other.alias == names[0])
+    if not oldest.is_followed:
+        draft.resume(oldest)
+    names.append(names.pop(0))
+    body = {"sortKey": "updated_at", "limit": 10, **IN_WORKSPACE}
+    draft.request("thread/list", params=body)
+    turns.slow_turn(draft, oldest)
+    draft.request("thread/list", params=body)
+
+
 def use_skills(draft: Draft, thread: PlannedThread) -> None:
     """Disable two skills and enable the first, listing each time, with extra roots and without."""
     folder = "{cwd}"
@@ -147,11 +166,13 @@ def use_skills(draft: Draft, thread: PlannedThread) -> None:
     for name in _SKILLS:
         paths.append(threads.SKILL_FILE.format(name=name))
         draft.files[paths[-1]] = threads.SKILL.format(name=name, description=f"Does {name}")
+    # A skill of the same name in another folder, which nobody disables.
+    draft.files[f"twin/{paths[0]}"] = draft.files[paths[0]]
     draft.files["aside/iron/SKILL.md"] = threads.SKILL.format(name="iron", description="Irons")
     roots = [{"cwd": folder, "extraUserRoots": ["{cwd}/aside"]}]
     first, second = (f"{folder}/{path}" for path in paths)
     states = [(first, False), (second, False), (first, True), (first, False), (second, True)]
-    listed: Json = {"cwds": [folder], "forceReload": True}
+    listed: Json = {"cwds": [folder, f"{folder}/twin"], "forceReload": True}
     draft.request("skills/list", params=listed)
     draft.request("skills/list", params={**listed, "perCwdExtraUserRoots": roots})
     for path, enabled in states:
@@ -179,6 +200,7 @@ KEPT_STATES = (
     KeptState("schemas", "names", use_schemas, ("output-schema",)),
     KeptState("names", "names", use_names, ("thread-name", "thread-list")),
     KeptState("pages", "names", use_pages, ("thread-list",)),
+    KeptState("order", "names", use_order, ("thread-list",)),
     KeptState("skills", "names", use_skills, ("skills",)),
 )
 GROUPS = tuple(dict.fromkeys(state.group for state in KEPT_STATES))

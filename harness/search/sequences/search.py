@@ -61,9 +61,13 @@ MIN_SHRINK_SECONDS = 0.1
 
 @dataclass(slots=True)
 class SequenceCampaign(SessionCampaign):
-    """The result of a search with sequences."""
+    """The result of a search with sequences.
+
+    `broken_should` are lines on the SHOULD rules that the server breaks as a rule: not failures.
+    """
 
     coverage: Coverage = field(default_factory=Coverage)
+    broken_should: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,10 @@ class SequenceHabits(Habits):
             self._news.add(rule)
         return rule in self._news
 
+    def counts(self, rule: str) -> str:
+        """Return how often a rule was broken, and how often kept, in words."""
+        return f"broken {self._times_broken[rule]} times, kept {self._kept[rule]} times"
+
     def _is_habit(self, rule: str) -> bool:
         self._times_broken[rule] += 1
         return rule in self._news
@@ -181,9 +189,7 @@ class SequenceSearcher(Searcher):
                     for _ in range(MAX_PLANS):
                         if not self._play_plan(plan):
                             break
-                for sequence, problem in self._doubtful.values():
-                    if self._habits.is_usual(problem.cause):
-                        self._note_lead(sequence, problem)
+                self._judge_doubtful()
                 for lead in self._leads:
                     self._follow_lead(lead)
         except Interrupted as signal:
@@ -192,6 +198,17 @@ class SequenceSearcher(Searcher):
             self.on_progress("")
         self.campaign.seconds = time.monotonic() - began
         self.campaign.lacks = sorted(self._lacks)
+
+    def _judge_doubtful(self) -> None:
+        """Follow up broken SHOULD rules that are usually kept; tell of the others."""
+        lines: dict[str, str] = {}
+        for sequence, problem in self._doubtful.values():
+            if self._habits.is_usual(problem.cause):
+                self._note_lead(sequence, problem)
+            elif self._is_new(problem):
+                line = f"{self._habits.counts(problem.cause)}: {problem.text}"
+                lines.setdefault(problem.cause, line)
+        self.campaign.broken_should = list(lines.values())
 
     def _absent_capabilities(self) -> set[str]:
         """Return the capabilities that a goal needs and the server does not offer."""

@@ -187,10 +187,12 @@ def change_skill(draft: Draft, _: PlannedThread) -> None:
 
 
 def skills_of_two_folders(draft: Draft, _: PlannedThread) -> None:
-    """List the skills of two folders, one with an extra root, one with a broken skill."""
+    """List the skills of two folders, one with an extra root; the broken skill of one again."""
     _add_skill(draft)
     draft.files["one/notes.txt"] = ""
-    draft.files["two/" + SKILL_FILE.format(name="torn")] = ""
+    # One without UTF-8, and one that cannot be read since its file is a folder.
+    draft.files["two/" + SKILL_FILE.format(name="torn")] = {"base64": "IyD//v8K"}
+    draft.files["two/" + SKILL_FILE.format(name="hollow") + "/notes.txt"] = ""
     draft.files["apart/iron/SKILL.md"] = SKILL.format(name="iron", description="Irons shirts")
     draft.request(
         "skills/list",
@@ -200,6 +202,10 @@ def skills_of_two_folders(draft: Draft, _: PlannedThread) -> None:
             "perCwdExtraUserRoots": [{"cwd": "{cwd}/one", "extraUserRoots": ["{cwd}/apart"]}],
         },
     )
+    # An answer that is remembered says the same.
+    remembered: Json = {"cwds": ["{cwd}/two"]}
+    draft.request("skills/list", params=remembered)
+    draft.request("skills/list", params=remembered)
 
 
 def skill_turn(draft: Draft, thread: PlannedThread) -> None:

@@ -31,6 +31,14 @@ def plain_turn(draft: Draft, thread: PlannedThread) -> None:
     draft.run_turn(thread, script)
 
 
+def slow_turn(draft: Draft, thread: PlannedThread) -> None:
+    """Run a turn that ends in a later second than it began: times are shown in seconds."""
+    script = draft.script()
+    script.add_slow_message()
+    draft.run_turn(thread, script)
+    draft.plan.add_step("wait", idle=thread.alias)
+
+
 def plan_turn(draft: Draft, thread: PlannedThread) -> None:
     """Run a turn that shares a plan, and changes it."""
     script = draft.script()
@@ -82,6 +90,21 @@ def answered_command(decision: str, exit_status: int = 0) -> Act:
         draft.end_turn(thread)
 
     return act
+
+
+def declined_command(draft: Draft, thread: PlannedThread) -> None:
+    """Decline a command, and accept another one in the same turn."""
+    script = draft.script()
+    for _ in range(2):
+        script.add_command()
+    _decline_then_accept(draft, thread, script)
+
+
+def _decline_then_accept(draft: Draft, thread: PlannedThread, script: TurnScript) -> None:
+    turn = draft.start_turn(thread, script)
+    for decision in ("decline", "accept"):
+        draft.answer(thread, turn, decision)
+    draft.end_turn(thread)
 
 
 def unasked_command(draft: Draft, thread: PlannedThread) -> None:
@@ -147,19 +170,23 @@ def answer_what_is_asked(
     draft.end_turn(thread)
 
 
-def patch(decision: str) -> Act:
-    """Return an operation that answers the question about a change of the thread's file."""
+def accepted_patch(draft: Draft, thread: PlannedThread) -> None:
+    """Accept a change of the thread's file."""
+    script = draft.script()
+    script.add_patch(_next_change(draft, thread))
+    turn = draft.start_turn(thread, script)
+    draft.answer(thread, turn, "accept")
+    draft.notes(thread).file_version += 1
+    draft.end_turn(thread)
 
-    def act(draft: Draft, thread: PlannedThread) -> None:
-        script = draft.script()
-        script.add_patch(_next_change(draft, thread))
-        turn = draft.start_turn(thread, script)
-        draft.answer(thread, turn, decision)
-        if decision == "accept":
-            draft.notes(thread).file_version += 1
-        draft.end_turn(thread)
 
-    return act
+def declined_patch(draft: Draft, thread: PlannedThread) -> None:
+    """Decline a new file, and accept a change of the thread's file in the same turn."""
+    script = draft.script()
+    script.add_patch({"add": {f"declined-{script.next_text()}.txt": "no\n"}})
+    script.add_patch(_next_change(draft, thread))
+    _decline_then_accept(draft, thread, script)
+    draft.notes(thread).file_version += 1
 
 
 def undone_patch(draft: Draft, thread: PlannedThread) -> None:

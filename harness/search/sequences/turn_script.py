@@ -8,6 +8,7 @@ from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json, ModelTurn
 
 # Replies for model calls that the turn does not plan, such as one after a steer or a compaction.
 SPARE_CALLS = 3
+SLOW_SECONDS = 1.05
 
 
 class TurnScript:
@@ -75,6 +76,12 @@ class TurnScript:
         self.turn.faulty = True
         deltas = [f"{self.next_text()} ", {"disconnect": True}]
         self.turn.steps.append({"reply": [{"message": {"deltas": deltas}}]})
+
+    def add_slow_message(self) -> None:
+        """Add a call that replies with a message, after more than a second."""
+        deltas: list[str | Json] = [{"delay": {"seconds": SLOW_SECONDS}}, self.next_text()]
+        self.turn.steps.append({"reply": [{"message": {"deltas": deltas}}]})
+        self._has_message = True
 
     def add_message(self, text: str = "", *, hold: bool = False, reasoning: bool = False) -> str:
         """Add a call that replies with a message, held after its first delta; return the gate."""

@@ -18,11 +18,12 @@ HELD = tuple(moment for moment in MOMENTS if moment.times == 1 and not moment.ha
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A way to end the first of two turns, while the other one is held."""
+    """An event of the first of two turns, while the other one is held, or before it begins."""
 
     name: str
     act: Callable[[Draft, PlannedThread, PlannedTurn], None]
     needs: tuple[str, ...] = ()
+    is_before_second: bool = False
 
 
 def _interrupt(draft: Draft, thread: PlannedThread, turn: PlannedTurn) -> None:
@@ -34,6 +35,12 @@ ENDINGS = (
     Ending("the first ends", lambda draft, thread, turn: None),
     Ending("the first is interrupted", _interrupt),
     Ending("the first is steered", turns.steer, ("steering",)),
+    Ending(
+        "the first is steered before the second begins",
+        turns.steer,
+        ("steering",),
+        is_before_second=True,
+    ),
 )
 Cell = tuple[Moment, Moment, Ending]
 
@@ -76,10 +83,16 @@ def _conversation(cells: Sequence[Cell], is_forked: bool) -> PlannedSequence:
         first, second, ending = cell
         # Ids of questions may be numbers, and how two of them differ must not always be the same.
         (turns.answered_command("accept") if number % 2 else turns.plain_turn)(draft, one)
+        # Their turns have the same number: ids of turns may be unique in a thread alone.
+        while other.ended_turns < one.ended_turns:
+            turns.plain_turn(draft, other)
         began = draft.step_count
         turn = first.begin(draft, one)
+        if ending.is_before_second:
+            ending.act(draft, one, turn)
         held = second.begin(draft, other)
-        ending.act(draft, one, turn)
+        if not ending.is_before_second:
+            ending.act(draft, one, turn)
         draft.end_turn(one)
         if held.asks:
             # What was accepted for one turn must not let the other one go on.

@@ -11,9 +11,10 @@ from harness.scenario.loader import load_text
 from harness.scenario.scenario_text import scenario_text
 from harness.search.fuzz.sessions.play import load_document
 from harness.search.sequences.alphabet import OPERATIONS, SERVER_OPERATIONS, Operation
+from harness.search.sequences.draft import Draft
 from harness.search.sequences.goals import PLANS, all_goals
 from harness.search.sequences.kept_plan import KEPT, KEPT_ACROSS
-from harness.search.sequences.kept_state import KEPT_STATES
+from harness.search.sequences.kept_state import KEPT_STATES, use_order
 from harness.search.sequences.planning import (
     FORKED,
     ONE_THREAD,
@@ -24,6 +25,7 @@ from harness.search.sequences.planning import (
     plan_tuples,
     write_sequence,
 )
+from harness.search.sequences.two_moments import MOMENTS_OF_TWO, two_moment_goals
 from harness.search.sequences.values import APPROVALS, LIMITED, is_valid_approval, rows_of
 
 
@@ -139,3 +141,45 @@ def test_nothing_ends_the_server_between_the_operations_of_a_goal() -> None:
                 if goal.scope == SERVER:
                     between = sequence.spans[earlier[0] + 1 : place]
                     assert not ends & {span.operation for span in between}
+
+
+def test_two_turns_at_once_have_the_same_number_in_their_threads() -> None:
+    """Ids of turns may be unique in a thread alone."""
+    held = 0
+    for sequence in planned(2):
+        spans = [span for span in sequence.spans if span.goals]
+        if not spans or spans[0].goals[0][0].scope != MOMENTS_OF_TWO:
+            continue
+        threads = [
+            (number, step["start_turn"]["thread"])
+            for number, step in enumerate(sequence.document["client"], 1)
+            if "start_turn" in step
+        ]
+        for span in spans:
+            first, second = (
+                (number, thread) for number, thread in threads if span.first < number <= span.last
+            )
+            numbers = [
+                sum(other == thread and before <= number for before, other in threads)
+                for number, thread in (first, second)
+            ]
+            is_fork = any("thread/fork" in str(step) for step in sequence.document["client"])
+            # A fork begins with the turn that its thread had.
+            assert numbers[0] == numbers[1] + is_fork
+            held += 1
+    assert held == len(list(two_moment_goals()))
+
+
+def test_order_of_threads_is_listed_before_and_after_a_turn_of_the_oldest() -> None:
+    draft = Draft(looks=False)
+    thread = draft.start_thread()
+    oldest: list[str] = []
+    for _ in range(4):
+        use_order(draft, thread)
+        steps = draft.plan.client[-5:]
+        kinds = [next(iter(step)) for step in steps]
+        assert kinds == ["request", "start_turn", "wait", "wait", "request"]
+        assert steps[0]["request"]["params"] == steps[-1]["request"]["params"]
+        oldest.append(next(step["start_turn"]["thread"] for step in steps if "start_turn" in step))
+    assert len(set(oldest[:3])) == 3
+    assert oldest[3] == oldest[0]

@@ -34,3 +34,10 @@ def test_broken_must_counts_at_once() -> None:
     problem = Problem(RULE, "broken", Level.MUST)
     play = Played({}, cast("Any", None), cast("Any", None), [problem], {})
     assert SequenceHabits().serious_problems(play) == [problem]
+
+
+def test_rule_that_is_rarely_kept_is_told_with_its_counts() -> None:
+    habits = SequenceHabits()
+    habits.serious_problems(played(3, 2))
+    assert not habits.is_usual(RULE)
+    assert habits.counts(RULE) == "broken 2 times, kept 3 times"
