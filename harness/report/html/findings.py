@@ -103,10 +103,11 @@ def finding_cards(report: Report, book: Book) -> list[Card]:
     return [replace(card, number=number) for number, card in enumerate(cards, 1)]
 
 
-def _severity(card: Card) -> tuple[int, int, int]:
-    """Return the sort key of a card: of two that count the same, the more widespread is first."""
-    scenarios = card.broken_in or card.scenarios
-    return GROUPS.index(card.group), _MARKS.index(card.mark), -len(scenarios)
+def _severity(card: Card) -> tuple[int, int, bool, int]:
+    """Return the sort key of a card: a server that cannot be played first, then by scenarios."""
+    spread = len(card.broken_in or card.scenarios)
+    can_play = not card.id.startswith("setup.")
+    return GROUPS.index(card.group), _MARKS.index(card.mark), can_play, -spread
 
 
 def _issue_card(issue: Issue) -> Card:

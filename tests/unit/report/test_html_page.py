@@ -76,6 +76,14 @@ def test_three_worst_findings_stand_below_the_verdict() -> None:
     ]
 
 
+def test_server_that_cannot_be_played_is_the_first_finding() -> None:
+    bad = outcome("setup/plain-turn", failed("turn.completes"))
+    page = page_of(report_of(bad, loose=(Finding("setup.no-plain-turn", "x " * 190 + "why"),)))
+    first = next(one for one in page.named("ol") if one.attributes.get("class") == "worst")
+    assert " ".join(first.text.split()).startswith("setup.no-plain-turn x x")
+    assert "why" in first.text
+
+
 def test_finding_has_its_sentence_what_was_expected_where_and_how_to_repeat_it() -> None:
     page = page_of(red_report())
     card = next(
