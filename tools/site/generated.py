@@ -97,7 +97,15 @@ def write_scenario_pages(folder: Path, traces: Path, places: Mapping[str, str]) 
     for name, ids in by_area.items():
         title = bundled_scenario(DRAWN[name]).scenario.title
         index.append(f"| [{name}]({name}.md) | {len(ids)} | [{title}]({name}.md#drawn) |")
-        page = [f"# {name}", "", *_drawn_lines(folder, traces, DRAWN[name])]
+        # The drawing needs the room of the contents.
+        page = [
+            "---",
+            "hide: [toc]",
+            "---",
+            f"# {name}",
+            "",
+            *_drawn_lines(folder, traces, DRAWN[name]),
+        ]
         page += ["", f"## All {len(ids)}", "", *_rows(ids, places)]
         write(folder / f"scenarios/{name}.md", "\n".join(page) + "\n")
     write(folder / "scenarios/index.md", "\n".join(index) + "\n")
