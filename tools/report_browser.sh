@@ -1,7 +1,9 @@
 #!/bin/sh
 # Pages of reports in a real browser: every filter, link, fold and key (fixtures/clients/report_reader.py).
-# The pages: a server that completes turns twice, one that dies, one with problematic texts, and a
-# report of 640 scenarios. Arguments: what to run it under, if anything.
+# At last a session on the page of harness connect --web, and a run on that of harness watch
+# (fixtures/clients/page_user.py). The pages of reports: a server that completes turns twice, one that
+# dies, one with problematic texts, and a report of 640 scenarios. Arguments: what to run it under,
+# if anything.
 set -eu
 cd "$(dirname "$0")/.."
 without="the pages of reports are not
@@ -34,3 +36,5 @@ json.dump(report, open(sys.argv[2], "w"))
 END
 "$bin/harness" report "$folder/many.json" --html "$folder/many.html" > "$folder/many.txt"
 "$@" "$browser/bin/python" fixtures/clients/report_reader.py "$chromium" "$folder"/*.html
+"$@" "$browser/bin/python" fixtures/clients/page_user.py "$chromium" "$bin/harness" "$folder" \
+    "$bin/python $PWD/fixtures/servers/broken/double_completed.py"

@@ -105,6 +105,7 @@ function draw() {
   drawFindings();
   byId("findings-count").textContent = run.findings.length || "";
   byId("plays-count").textContent = plays.size || "";
+  byId("lanes").parentElement.hidden = Boolean(ended) || run.gone;
   byId("lanes-none").hidden = lanes.size > 0;
   byId("findings-none").hidden = run.findings.length > 0;
   byId("plays-none").hidden = plays.size > 0;
