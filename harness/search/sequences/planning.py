@@ -13,7 +13,7 @@ from harness.search.fuzz.sessions.plan import PlannedThread
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.sequences.alphabet import OPERATIONS, Operation, ServerOperation
 from harness.search.sequences.draft import ALWAYS_ASK, Draft
-from harness.search.sequences.thread_operations import start_elsewhere
+from harness.search.sequences.thread_operations import start_in_other_folder
 
 # Operations of one conversation: more make findings slower to shrink, and hide those after one.
 OPERATIONS_EACH = 14
@@ -133,7 +133,9 @@ class Cast:
         writer = Writer(Draft(looks=not self.is_pair, policy=ALWAYS_ASK))
         draft, opening = writer.draft, OPERATIONS[0]
         first = draft.start_thread()
-        threads = [first] if self.is_forked or not self.is_pair else [first, start_elsewhere(draft)]
+        has_other = self.is_pair and not self.is_forked
+        # Their turns have the same numbers: ids of turns may be unique in a thread alone.
+        threads = [first, start_in_other_folder(draft)] if has_other else [first]
         for number in range(len(threads) * first_turns):
             place = number % len(threads)
             threads[place] = writer.perform(opening, threads[place], {})
@@ -266,7 +268,7 @@ def plan_restarts(
         while queue:
             writer = Writer(Draft(looks=False))
             threads = [writer.draft.start_thread() for _ in range(THREADS_OF_RESTART - 1)]
-            threads.append(start_elsewhere(writer.draft))
+            threads.append(start_in_other_folder(writer.draft))
             opening = operations[0]
             last = [-1] * len(threads)
             for place, thread in enumerate(threads):

@@ -34,10 +34,15 @@ None.
 SKILL_FILE = "{{agent}}/skills/{name}/SKILL.md"
 
 
+def start_in_other_folder(draft: Draft) -> PlannedThread:
+    """Start a thread in another folder."""
+    draft.add_file("{cwd}/inner/notes.txt", "inner\n")
+    return draft.start_thread(cwd="{cwd}/inner")
+
+
 def start_elsewhere(draft: Draft) -> PlannedThread:
     """Start a thread in another folder, and run a turn on it."""
-    draft.add_file("{cwd}/inner/notes.txt", "inner\n")
-    thread = draft.start_thread(cwd="{cwd}/inner")
+    thread = start_in_other_folder(draft)
     plain_turn(draft, thread)
     return thread
 
