@@ -127,8 +127,8 @@ def test_ids_lead_to_anchors_of_pages() -> None:
 
 
 def test_one_scenario_of_each_area_is_drawn() -> None:
-    assert set(DRAWN) == {area(one) for one in bundled_ids()}
-    assert all(one in bundled_ids() and area(one) == name for name, one in DRAWN.items())
+    assert sorted(map(area, DRAWN)) == sorted({area(one) for one in bundled_ids()})
+    assert set(DRAWN) <= bundled_ids()
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -44,7 +44,7 @@ def _play(folder: Path) -> int:
     command = [
         *(programs / "harness", "run", "--target", "reference", "--dir", folder),
         *("--server-cmd", f"{programs / 'agent'} app-server"),
-        *("--agent-cmd", programs / "agent", "--sdk-cmd", driver, *DRAWN.values()),
+        *("--agent-cmd", programs / "agent", "--sdk-cmd", driver, *DRAWN),
     ]
     said = subprocess.run(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False

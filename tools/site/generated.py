@@ -14,31 +14,16 @@ from harness.scenario.bundled import bundled_ids, bundled_scenario
 from tools.site import ROOT
 from tools.site.pages import figure, link_ids, site_page, write
 
-DRAWN = {
-    "approvals": "approvals/accept-command",
-    "choices": "choices/empty-input",
-    "clients": "clients/either-may-accept",
-    "commands": "commands/both-streams",
-    "compaction": "compaction/asked-for",
-    "exec": "exec/resumed",
-    "failures": "failures/cut-after-a-call",
-    "files": "files/add",
-    "interrupts": "interrupts/during-an-approval",
-    "language": "language/two-clients",
-    "lasting": "lasting/declined/command/next-turn",
-    "mcp-command": "mcp-command/stdio-server",
-    "plans": "plans/changed-twice",
-    "recorded": "recorded/python-client",
-    "reported": "reported/interrupted-again",
-    "reviews": "reviews/findings",
-    "sdk-calls": "sdk-calls/plain-turn",
-    "skills": "skills/invoke",
-    "steering": "steering/while-it-speaks",
-    "threads": "threads/archive",
-    "tools": "tools/dynamic-tool",
-    "turns": "turns/plain-turn",
-}
-"""The scenario of each area that is drawn."""
+DRAWN = (
+    *("approvals/accept-command", "choices/empty-input", "clients/either-may-accept"),
+    *("commands/both-streams", "compaction/asked-for", "exec/resumed"),
+    *("failures/cut-after-a-call", "files/add", "interrupts/during-an-approval"),
+    *("language/two-clients", "lasting/declined/command/next-turn", "mcp-command/stdio-server"),
+    *("plans/changed-twice", "recorded/python-client", "reported/interrupted-again"),
+    *("reviews/findings", "sdk-calls/plain-turn", "skills/invoke", "steering/while-it-speaks"),
+    *("threads/archive", "tools/dynamic-tool", "turns/plain-turn"),
+)
+"""The scenarios that are drawn, one of each area."""
 
 
 def id_places(book: Book) -> dict[str, str]:
@@ -89,13 +74,14 @@ def decisions_page() -> str:
 
 def write_scenario_pages(folder: Path, traces: Path, places: Mapping[str, str]) -> list[str]:
     """Write a page for each area, with one scenario drawn, and an index; return their names."""
+    drawn = {area(one): one for one in DRAWN}
     by_area: dict[str, list[str]] = defaultdict(list)
     for one in sorted(bundled_ids()):
         by_area[area(one)].append(one)
     index = ["# Scenarios", "", f"{len(bundled_ids())} scenarios ship with the harness.", ""]
     index += ["| area | scenarios | one of them, drawn |", "|---|---|---|"]
     for name, ids in by_area.items():
-        title = bundled_scenario(DRAWN[name]).scenario.title
+        title = bundled_scenario(drawn[name]).scenario.title
         index.append(f"| [{name}]({name}.md) | {len(ids)} | [{title}]({name}.md#drawn) |")
         # The drawing needs the room of the contents.
         page = [
@@ -104,7 +90,7 @@ def write_scenario_pages(folder: Path, traces: Path, places: Mapping[str, str]) 
             "---",
             f"# {name}",
             "",
-            *_drawn_lines(folder, traces, DRAWN[name]),
+            *_drawn_lines(folder, traces, drawn[name]),
         ]
         page += ["", f"## All {len(ids)}", "", *_rows(ids, places)]
         write(folder / f"scenarios/{name}.md", "\n".join(page) + "\n")
