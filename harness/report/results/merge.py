@@ -202,7 +202,7 @@ def _rule_result(
 ) -> RuleResult:
     result = RuleResult(rule.id, rule.title, rule.level, Verdict.NOT_EXERCISED)
     verdicts: list[Verdict] = []
-    seen_subjects: set[tuple[str, Verdict]] = set()
+    places: dict[tuple[str, Verdict], int] = {}
     for outcome, row in rows:
         # For the placements of a race the scenario is named once.
         name = RaceId.parse(outcome.id).scenario if outcome.race else outcome.id
@@ -214,10 +214,14 @@ def _rule_result(
             result.broken_in.append(name)
         if row.verdict is Verdict.PASS:
             result.witnesses += 1
-        elif (row.subject, row.verdict) not in seen_subjects:
-            # The same subject in several scenarios (a kind of id, a method name) is one finding.
-            seen_subjects.add((row.subject, row.verdict))
+            continue
+        # The same subject in several scenarios (a kind of id, a method name) is one finding, with
+        # the gravest of its levels.
+        place = places.setdefault((row.subject, row.verdict), len(result.proofs))
+        if place == len(result.proofs):
             result.proofs.append(_proof(outcome, row, entries))
+        elif _LEVELS.index(row.level) > _LEVELS.index(result.proofs[place].row.level):
+            result.proofs[place] = _proof(outcome, row, entries)
     result.proofs.sort(key=_weight)
     if verdicts:
         result.verdict = max(verdicts, key=GRAVITY.__getitem__)

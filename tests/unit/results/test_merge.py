@@ -242,3 +242,12 @@ def test_requirements_of_clients_never_count_as_judged_of_the_server() -> None:
         "of_clients": judged.client_only,
     }
     assert summary_of == {**counted, **judged.counts}
+
+
+def test_lesser_finding_hides_no_graver_one_of_its_subject() -> None:
+    should, must = failed(ONCE, level=Level.SHOULD), failed(ONCE, level=Level.MUST)
+    for first, second in ((should, must), (must, should)):
+        report = report_of(outcome("a", first), outcome("b", second))
+        result = next(rule for rule in report.rules if rule.id == ONCE)
+        assert [proof.row for proof in result.proofs] == [must]
+        assert report.red
