@@ -219,6 +219,21 @@ def denied_and_another_diff() -> Talk:
     return done(diff(diff(talk, ""), "--- a/made.txt\n+++ b/made.txt\n@@ -1 +1 @@\n-a\n+b\n"))
 
 
+def denied_and_written_with_the_next(*, plain: bool = True, written: bool = True) -> Talk:
+    """The diff after the next accepted change has, or has not, the lines of the denied one.
+
+    `plain` is the form of a change that has `> ` before added lines.
+    """
+    denied, accepted = file_item(), file_item("patch_2", name="next.txt")
+    for item in (denied, accepted):
+        item["changes"][0]["diff"] = "> new\n" if plain else "new\n"
+    talk = running().started(denied).question("patch_1", FILE).decides("decline").resolved()
+    talk.completed(denied | {"status": "declined"}).started(accepted).question("patch_2", FILE)
+    talk.decides("accept").resolved().completed(accepted | {"status": "completed"})
+    other = DIFF.replace("made.txt", "next.txt")
+    return done(diff(talk, other + DIFF if written else other))
+
+
 def retry_denied() -> Talk:
     """Under on-failure: the command has failed, and is not to be run again."""
     talk = completed(pending("on-failure").decides("decline").resolved(), "failed", exitCode=1)
@@ -367,6 +382,11 @@ LEGAL: list[Legal] = [
     Legal("approval.denied-not-run", "the change is accepted later", denied_then_accepted),
     Legal("approval.denied-not-run", "a command wrote it", denied_and_written_by_a_command),
     Legal("approval.denied-not-run", "the diff has other lines", denied_and_another_diff),
+    Legal(
+        "approval.denied-not-run",
+        "the next change is written alone",
+        lambda: denied_and_written_with_the_next(written=False),
+    ),
     Legal("approval.denied-not-run", "a failed try has its exit code", failed_try_is_completed),
     Legal("approval.denied-status", "a failed try is not repeated", retry_denied),
     Legal(
@@ -421,6 +441,12 @@ ILLEGAL: list[Illegal] = [
         "approval.denied-not-run",
         "declined beforehand and completed",
         lambda: failed_try_is_completed("untrusted"),
+    ),
+    Illegal("approval.denied-not-run", "written with the next", denied_and_written_with_the_next),
+    Illegal(
+        "approval.denied-not-run",
+        "written with the next in another form",
+        lambda: denied_and_written_with_the_next(plain=False),
     ),
     Illegal("approval.denied-not-run", "declined and printed", denied_and_printed),
     Illegal("approval.denied-not-run", "declined and streamed", denied_and_streamed, Level.SHOULD),

@@ -23,20 +23,20 @@ _WRITERS: Final = frozenset(types_with("runs-elsewhere"))
 def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
     """Return whether a turn/diff/updated names a file of a fileChange item and adds the same lines.
 
-    The specification does not show the form of a change: it may be a unified diff or the new
-    content. False if the change has no lines to compare.
+    The specification does not show the form of a change: it may be a unified diff, a plain one with
+    `> ` before added lines, or the new content. False if the change has no lines to compare.
     """
     diff = text(obj(frame.params).get("diff"))
     added = set(_added_lines(diff.splitlines()))
     for change in map(obj, arr(item.get("changes"))):
         lines = text(change.get("diff")).splitlines()
         marked = any(line.startswith(("@@", "+", "-")) for line in lines)
-        expected_lines = {
-            line for line in (_added_lines(lines) if marked else lines) if line.strip()
-        }
+        forms = [_added_lines(lines)] if marked else [lines, _plainly_added_lines(lines)]
         name = PurePosixPath(text(change.get("path"))).name
-        if name and name in diff and expected_lines and expected_lines <= added:
-            return True
+        for form in forms:
+            expected_lines = {line for line in form if line.strip()}
+            if name and name in diff and expected_lines and expected_lines <= added:
+                return True
     return False
 
 
@@ -91,6 +91,10 @@ def had_output_before(item: ItemView, frame: Frame) -> bool:
 
 def _added_lines(lines: Iterable[str]) -> list[str]:
     return [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
+
+
+def _plainly_added_lines(lines: Iterable[str]) -> list[str]:
+    return [line[2:] for line in lines if line.startswith("> ")]
 
 
 def _file_names(item: ItemView) -> list[str]:
