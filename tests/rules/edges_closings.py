@@ -44,6 +44,14 @@ def joined(talk: Talk) -> Talk:
     return resumes(talk.on("c2"))
 
 
+def resumed_in_a_turn(*, closed_first: bool = False, status: str = "completed") -> Talk:
+    """The only client leaves and resumes while a turn runs; the thread is closed, perhaps late."""
+    talk = resumes(leaves(opened().start_turn()))
+    if closed_first:
+        return says_closed(talk).end_turn(status=status)
+    return says_closed(talk.end_turn(status=status))
+
+
 LEGAL: list[Legal] = [
     Legal(CLOSED, "told-each-time", lambda: leaves(reopened(reopened()), closed=True)),
     Legal(
@@ -61,6 +69,8 @@ LEGAL: list[Legal] = [
     ),
     Legal(CLOSED, "archived-since", lambda: leaves(archived(reopened()))),
     Legal(KEPT, "late-after-a-resume", lambda: says_closed(reopened(closed=False))),
+    Legal(KEPT, "late-in-a-turn", lambda: resumed_in_a_turn(closed_first=True)),
+    Legal(KEPT, "late-after-a-lost-turn", lambda: resumed_in_a_turn(status="interrupted")),
     Legal(
         WORDS,
         "notLoaded-after-a-late-closing",
@@ -98,6 +108,7 @@ ILLEGAL: list[Illegal] = [
     Illegal(CLOSED, "after-an-archive-and-a-resume", lambda: leaves(resumes(archived(opened())))),
     Illegal(KEPT, "closed-after-a-resume", lambda: says_closed(reopened())),
     Illegal(KEPT, "closed-after-a-second-resume", lambda: says_closed(reopened(reopened()))),
+    Illegal(KEPT, "closed-at-the-end-of-a-turn", resumed_in_a_turn),
     Illegal(WORDS, "followed-again", lambda: leaves(reopened(), "notLoaded"), Level.SHOULD),
     Illegal(LISTED, "gone-after-a-resume", lambda: loaded(reopened())),
     Illegal(

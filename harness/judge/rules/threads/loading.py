@@ -10,6 +10,7 @@ from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
 from harness.judge.rules.shared.announced_requests import AnnouncedRequests
+from harness.judge.rules.shared.state_tracking import COMPLETED
 from harness.judge.rules.shared.subscriptions import (
     UNSUBSCRIBE,
     Exchanges,
@@ -26,7 +27,7 @@ from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
 from harness.trace.marks import Leaving
-from harness.trace.order import came_before, marked_before
+from harness.trace.order import came_before, came_between, marked_before
 from harness.trace.views import ThreadView
 
 CLOSED: Final = "thread/closed"
@@ -118,8 +119,9 @@ class KeptForOthers(Monitor):
 
     A finding: thread/closed names, anywhere in it, a thread that always had a follower since it was
     opened: a connected client that started, resumed or forked it, and did not unsubscribe. The same
-    after a resume of an unsubscribed thread, if it had been reported as closed. thread/closed says
-    that no subscribers are left. A witness needs a client that unsubscribed while another one
+    after a resume of an unsubscribed thread, if it had been reported as closed, or if a turn was
+    active from before the unsubscribe to after the resume and completed. thread/closed says that no
+    subscribers are left. A witness needs a client that unsubscribed while another one
     followed. Left open: threads that a client archived, and messages without a thread id.
     """
 
@@ -132,11 +134,33 @@ class KeptForOthers(Monitor):
                 continue
             now = followers(exchanges, thread_id, frame)
             if now.connections and (
-                now.unbroken or _was_closed_and_reopened(exchanges, thread_id, now, frame)
+                now.unbroken
+                or _was_closed_and_reopened(exchanges, thread_id, now, frame)
+                or self._stayed_loaded(exchanges, thread_id, now, frame)
             ):
                 who, subject = ", ".join(sorted(now.connections)), f"thread {thread_id}"
                 expected = f"no {CLOSED} of {subject}, since connection {who} follows it"
                 yield unexpected_member(subject, (frame,), member(frame), expected)
+
+    def _stayed_loaded(
+        self, exchanges: Exchanges, thread_id: str, now: Followers, closed: Frame
+    ) -> bool:
+        """Return whether one turn was active from before all unsubscribes to after a resume.
+
+        The turn completed before `closed`, so the thread was never unloaded in between.
+        """
+        opened = last_opening(exchanges, closed.connection, thread_id, closed)
+        answer = exchanges.answer_of(opened) if opened is not None else None
+        requests = exchanges.requests(UNSUBSCRIBE, before=closed)
+        left = [request for request in requests if _concerns(request, thread_id)]
+        if closed.connection not in now.connections or now.disconnected or not left:
+            return False
+        return answer is not None and any(
+            came_before(turn.starts[0], left[0])
+            and came_between(answer, turn.completions[0], closed)
+            for turn in self.conversation.thread(thread_id).turns.values()
+            if turn.starts and turn.status == COMPLETED
+        )
 
     def finish(self) -> Outcomes:
         exchanges = Exchanges(self.trace)
