@@ -26,7 +26,15 @@ def rolled_back(talk: Past) -> Past:
     return talk.rolls_back(*stored(TURN))
 
 
+def interrupted(status: str) -> Past:
+    """Return a talk in which a turn is interrupted and then copied with this status."""
+    talk = past(TURN).start_turn("turn_2", text="second").interrupt("turn_2").answers({})
+    talk.end_turn("turn_2", status="interrupted")
+    return talk.forks(*stored(TURN), cut_off(status)).announced()
+
+
 LEGAL: list[Legal] = [
+    Legal(COPIES, "interrupted-turn-as-interrupted", lambda: interrupted("interrupted")),
     Legal(
         COPIES,
         "cut-off-turn-copied",
@@ -47,6 +55,7 @@ LEGAL: list[Legal] = [
 ]
 
 ILLEGAL: list[Illegal] = [
+    Illegal(COPIES, "interrupted-turn-as-completed", lambda: interrupted("completed")),
     Illegal(
         COPIES,
         "cut-off-turn-not-copied",

@@ -127,12 +127,12 @@ class CopiesHistory(Monitor):
     Compared, for each turn that had certainly ended before the request: that the copy has it, its
     status, the message of its error, and the texts of its user and agent messages in order. The
     turns of a copy may have new ids: then they are compared by position or, if the source was not
-    started in the trace and may have other turns, by content. SHOULD for a turn that was cut off:
-    the specification does not say how much of it is stored. A copy has as many turns as the last
-    thread/read or thread/resume showed, if all had ended and nothing was done with the thread
-    since; also turns that an earlier process ran. Left open: a running turn; forks without any turn
-    (thread.history-shown); turns without items (turn.items-filled); other types of items; forks
-    after a rollback; forks of an ephemeral thread.
+    started in the trace and may have other turns, by content. SHOULD for a turn that was cut off,
+    except its status: the specification does not say how much of it is stored. A copy has as many
+    turns as the last thread/read or thread/resume showed, if all had ended and nothing was done
+    with the thread since; also turns that an earlier process ran. Left open: a running turn; forks
+    without any turn (thread.history-shown); turns without items (turn.items-filled); other types of
+    items; forks after a rollback; forks of an ephemeral thread.
     """
 
     def begin(self) -> None:
@@ -209,7 +209,9 @@ class CopiesHistory(Monitor):
         if violation is None:
             yield Witness(fork, (turn.completions[0], frame))
         else:
-            level = None if turn.status == COMPLETED else Level.SHOULD
+            shown = None if field is None else obj(field.value).get("status")
+            is_status = shown in ENDINGS and shown != turn.status
+            level = None if turn.status == COMPLETED or is_status else Level.SHOULD
             yield replace(violation, subject=fork, level=level)
 
 
