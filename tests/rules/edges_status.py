@@ -266,6 +266,23 @@ def failed_turn() -> Talk:
     return talk.end_turn(status="failed", error=TROUBLE)
 
 
+def forked(kind: str, *copies: dict[str, Any], read: bool = False, turn: bool = False) -> Talk:
+    """A thread is forked while its turn runs; the copy is shown with this status."""
+    talk = begun().asks("thread/fork", threadId=THREAD)
+    copy = thread_object("thr_2", turns=list(copies))
+    active = {"type": kind} | ({"activeFlags": []} if kind == "active" else {})
+    talk.answers({"thread": copy if read else copy | {"status": active}})
+    talk.tells("thread/started", thread=thread_object("thr_2"))
+    if turn:
+        talk.ask_turn("thr_2").reply_turn("turn_9").status("active", "thr_2")
+    if read:
+        talk.asks("thread/read", threadId="thr_2", includeTurns=True)
+        talk.answers({"thread": copy | {"status": active}})
+    if turn:
+        talk.turn_started("turn_9", "thr_2").end_turn("turn_9", "thr_2")
+    return talk.message("m", "Hel", "lo").end_turn()
+
+
 LEGAL: list[Legal] = [
     Legal(
         NOTIFIED,
@@ -280,6 +297,13 @@ LEGAL: list[Legal] = [
         "still-in-system-error",
         lambda: untold_turn(failed_turn(), "turn_2"),
         hints=ACTIVE_HINT,
+    ),
+    Legal(MATCHES, "copy-of-a-running-turn", lambda: forked("active", turn_object())),
+    Legal(MATCHES, "idle-copy", lambda: forked("idle", turn_object(status="completed"))),
+    Legal(
+        MATCHES,
+        "copy-with-a-turn-not-shown-yet",
+        lambda: forked("active", turn_object(status="completed"), read=True, turn=True),
     ),
     Legal(MATCHES, "over-before-it-is-told", over_before_it_is_told, HINT),
     Legal(MATCHES, "over-though-the-model-was-called", over_though_the_model_was_called, HINT),
@@ -329,6 +353,9 @@ ILLEGAL: list[Illegal] = [
     Illegal(
         MATCHES, "active-for-ever", active_for_ever, also=frozenset({"status.active-while-turn"})
     ),
+    Illegal(MATCHES, "active-copy", lambda: forked("active", turn_object(status="interrupted"))),
+    Illegal(MATCHES, "active-copy-without-turns", lambda: forked("active"), Level.SHOULD),
+    Illegal(MATCHES, "active-copy-read", lambda: forked("active", read=True)),
     Illegal(MATCHES, "idle-with-a-turn-in-progress", idle_with_a_turn_in_progress),
     Illegal(MATCHES, "resumed-idle-with-its-turn", resumed_idle_with_its_turn),
     Illegal(

@@ -100,7 +100,7 @@ class _Answered(Monitor):
     level=Level.MUST,
 )
 class ReadMatchesTurns(_Answered):
-    """Judges idle and active in thread/read: active means an active turn, idle that there is none.
+    """Judges shown statuses of threads: active means an active turn, idle that there is none.
 
     Messages about a turn may wait behind an answer, so `idle` is certainly wrong only if a turn had
     been announced before the request was sent, and was at work after the answer: its model was
@@ -111,10 +111,12 @@ class ReadMatchesTurns(_Answered):
     thread/status/changed had reported another status before, or a later read shows active again
     without such a message; else SHOULD, unless a change is reported after the answer. In one answer
     `idle` and a turn that is `inProgress` contradict each other: SHOULD for a turn that did not
-    begin in this trace, since a crash may have cut it off. Left open: every other moment, traces of
-    several connections (for active), notLoaded (by the specification, list and read show it),
-    systemError, threads with other work that was requested (compaction, rollback, a review) or that
-    the server began (a compaction).
+    begin in this trace, since a crash may have cut it off. `active` contradicts turns of which none
+    is `inProgress`, in the answer to thread/fork (SHOULD if it has no turns at all) and in a read
+    with turns of a fork that was given no turn. Left open: every other moment, traces of several
+    connections (for active), notLoaded (by the specification, list and read show it), systemError,
+    threads with other work that was requested (compaction, rollback, a review) or that the server
+    began (a compaction).
     """
 
     def begin(self) -> None:
@@ -196,6 +198,46 @@ class ReadMatchesTurns(_Answered):
                 yield wrong(
                     subject, frames, field, expected, level=level, also=also, clauses=clauses
                 )
+
+    @on_answer("thread/fork", "thread/read")
+    def on_fork_shown(self, frame: Frame) -> Outcomes:
+        """Judge that a fork without a turn of its own is active only with a turn in progress."""
+        request = self.conversation.request_of(frame)
+        thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
+        turns, status = (
+            dig(frame.result, "thread", "turns"),
+            dig(frame.result, "thread", "status", "type"),
+        )
+        if request is None or thread is None or status != ACTIVE or not isinstance(turns, list):
+            return
+        if any(turn.get("status") == RUNNING for turn in turns_of(dig(frame.result, "thread"))):
+            return
+        is_fork = request.method == "thread/fork"
+        if not is_fork and not (
+            obj(request.params).get("includeTurns") is True and self._was_only_forked(thread, frame)
+        ):
+            return
+        field, also = member(frame, "thread", "status", "type"), (member(frame, "thread", "turns"),)
+        expected = f"another than {ACTIVE}, since no turn of it is in progress"
+        level, clauses = None if turns or not is_fork else Level.SHOULD, ("thread-status.active",)
+        yield wrong(
+            thread.subject,
+            (request, frame),
+            field,
+            expected,
+            level=level,
+            also=also,
+            clauses=clauses,
+        )
+
+    def _was_only_forked(self, thread: ThreadView, answer: Frame) -> bool:
+        """Return whether a thread was forked here, and nobody can have begun work on it."""
+        methods = [
+            getattr(self.conversation.request_of(opening), "method", "")
+            for opening in thread.opening_answers
+        ]
+        is_quiet = not thread.turns and not self._starting.get(thread.id) and not self._other_work
+        return methods == ["thread/fork"] and is_quiet and not has_other_clients(self.trace, answer)
 
     def _judge_idle(self, thread: ThreadView, report: _StatusReport) -> Outcomes:
         ended = [turn for turn in thread.turns.values() if turn.completions]
