@@ -47,7 +47,7 @@ class PlayStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A lane waits in a step, described by `step`. Only steps of some duration are written."""
+    """A lane waits in a step, described by `step`. Only those that a sample finds are written."""
 
     kind: ClassVar[str] = "step-started"
     scenario: str

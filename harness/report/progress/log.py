@@ -16,8 +16,7 @@ from harness.report.progress.events import Event, PlaysCounted, StepStarted, fro
 
 FOLDER: Final = "progress"
 MAX_RUNS_KEPT: Final = 24
-MIN_STEP_SECONDS: Final = 0.25
-"""Shorter steps are not written."""
+SAMPLE_SECONDS: Final = 0.25
 _MAX_READ_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -46,7 +45,7 @@ class ProgressLog:
         self._lock = threading.RLock()
         self._path = path
         self._file: int | None = None
-        self._steps: dict[str, tuple[StepStarted, float]] = {}
+        self._steps: dict[str, StepStarted] = {}
         self._plays = 0
         self._sampler: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -79,12 +78,11 @@ class ProgressLog:
             self._start_sampler()
 
     def begin_step(self, lane: str, scenario: str, step: str) -> None:
-        """Note the step of a lane; it is written if it takes `MIN_STEP_SECONDS` or longer."""
+        """Note the step of a lane; it is written if a sample finds it."""
         if self._path is None and not self.listeners:
             return
         with self._lock:
-            event = StepStarted(scenario=scenario, lane=lane, step=step)
-            self._steps[lane] = event, time.monotonic()
+            self._steps[lane] = StepStarted(scenario=scenario, lane=lane, step=step)
             self._start_sampler()
 
     def end_steps(self, lane: str) -> None:
@@ -99,12 +97,11 @@ class ProgressLog:
 
     def _sample(self) -> None:
         written_plays = 0
-        while not self._stopped.wait(MIN_STEP_SECONDS):
-            latest = time.monotonic() - MIN_STEP_SECONDS
+        while not self._stopped.wait(SAMPLE_SECONDS):
             with self._lock:
-                slow = [lane for lane, (_, began) in self._steps.items() if began <= latest]
-                for lane in slow:
-                    self.write(self._steps.pop(lane)[0])
+                for step in self._steps.values():
+                    self.write(step)
+                self._steps.clear()
                 if self._plays > written_plays:
                     written_plays = self._plays
                     self.write(PlaysCounted(plays=written_plays))
@@ -133,8 +130,6 @@ def read_events(path: Path, offset: int = 0) -> list[tuple[Event, float, int]]:
     with path.open("rb") as file:
         file.seek(offset)
         for line in file.read(_MAX_READ_BYTES).splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                break
             offset += len(line)
             event = from_line(line)
             if event is not None:

@@ -127,12 +127,20 @@ def _json(text: str) -> bytes:
 
 async def test_a_page_that_comes_back_gets_everything_again(tmp_path: Path) -> None:
     async with hold(tmp_path) as held:
+        rows: list[Any] = []
         async with events(held.client, "/events") as stream:
-            first = await _until(stream, "diagram", "initialize")
+            async for name, data, _ in stream:
+                if name == "diagram":
+                    rows[data["from"] :] = data["rows"]
+                if "thread/started" in str(rows):
+                    break
+                if name == "state" and not data["thread"]:
+                    await held.do("thread/start {}")
         async with events(held.client, "/events") as stream:
-            again = await _until(stream, "diagram", "initialize")
+            again = await _until(stream, "diagram", "thread/started")
             await held.do(":quit")
-    assert first["from"] == again["from"] == 0
+    assert again["from"] == 0
+    assert again["rows"][: len(rows)] == rows
 
 
 async def test_the_session_ends_after_its_page_was_closed(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_processes_that_write_at_once_do_not_mix_their_lines(tmp_path: Path) -> 
         assert [int(one.partition("-")[0]) for one in of_lane] == list(range(200))
 
 
-def test_only_a_slow_step_is_written(tmp_path: Path) -> None:
+def test_only_the_step_of_a_sample_is_written() -> None:
     log, heard = ProgressLog(), list[Event]()
     written = threading.Event()
     log.listeners += [heard.append, lambda _: written.set()]
