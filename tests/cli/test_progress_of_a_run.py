@@ -80,6 +80,20 @@ def test_time_left_follows_the_durations_of_an_earlier_run(tmp_path: Path) -> No
         assert terminal.status() == 0
 
 
+def test_campaign_shows_its_plays_and_findings_and_erases_them(tmp_path: Path) -> None:
+    server = run_on("broken/double_completed")[-2:]
+    with in_terminal(
+        "fuzz", *server, "--what", "frames", "--conversations", "2", cwd=tmp_path
+    ) as terminal:
+        terminal.until("0 plays, s spent")
+        terminal.until("frames: plays")
+        lines = terminal.drain()
+        assert terminal.status() == 1
+    assert not [line for line in lines if re.match(r"\d+ plays, |  frames: ", line)]
+    found = next(line for line in lines if line.startswith("FAIL   turn.completed-once: "))
+    assert lines.index(found) < lines.index("verdict: RED")
+
+
 @pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"TERM": "dumb", "COLUMNS": "40"}])
 def test_terminal_without_a_cursor_gets_plain_lines(
     variables: dict[str, str], tmp_path: Path

@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,11 @@ from harness.cli.commands.output_files import (
     write_results,
 )
 from harness.cli.commands.run_commands import exit_on_error
+
+if TYPE_CHECKING:
+    from harness.play.interruption import Interruption
+    from harness.report.progress.events import Event
+    from harness.report.progress.log import ProgressLog
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 _SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
@@ -81,9 +87,12 @@ def fuzz(
     interruption.install()
     with exit_on_error(), open_store(store or failures_folder(), kinds) as failures:
         try:
-            with campaign_log(config.base, "fuzz", config.profile) as progress:
+            with (
+                campaign_log(config.base, "fuzz", config.profile) as progress,
+                _show_progress(progress, seconds, interruption) as note,
+            ):
                 config = replace(config, progress=progress)
-                result = fuzz(config, bounds, failures, interruption, _line_of_progress())
+                result = fuzz(config, bounds, failures, interruption, note)
                 status = interruption.status if result.interrupted_by else int(result.red)
                 progress.write(RunEnded(verdict=result.verdict, status=status))
         except TargetError as failed:
@@ -108,15 +117,32 @@ def _page(plain: dict[str, Any]) -> str:
     return fuzz_page(plain)
 
 
-def _line_of_progress() -> Callable[[str], None] | None:
-    """Return a function that rewrites the last line of a terminal, None without a terminal."""
-    if not sys.stderr.isatty():
-        return None
+@contextmanager
+def _show_progress(
+    log: "ProgressLog", seconds: float | None, interruption: "Interruption"
+) -> "Generator[Callable[[str], None] | None]":
+    """Show a campaign's events on a terminal until a signal; yield what shows a note with them."""
+    from harness.report.progress.fuzz_view import FuzzView
+    from harness.report.progress.terminal_area import TerminalArea, can_show_area
 
-    def rewrite(text: str) -> None:
-        typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
+    if not can_show_area(2, os.environ):
+        yield None
+        return
+    view = FuzzView(seconds)
+    area = TerminalArea(view, lambda: None, 2, sys.stderr.encoding)
 
-    return rewrite
+    def show_event(event: "Event") -> None:
+        line = view.feed(event)
+        if line is not None:
+            area.print(line)
+
+    log.listeners.append(show_event)
+    interruption.on_signal = lambda _: area.stop()
+    area.start()
+    try:
+        yield lambda note: setattr(view, "note", note)
+    finally:
+        area.stop()
 
 
 def replay(

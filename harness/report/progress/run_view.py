@@ -48,13 +48,13 @@ class RunView:
         end = self._ends.get(scenario)
         if end is not None and end.verdict in ("FAIL", "ERROR"):
             self._failed += 1
-            yield _line_above(end.verdict, f"scenario {scenario}: {end.reason}")
+            yield line_above(end.verdict, f"scenario {scenario}: {end.reason}")
         played = scenario.split("@", 1)[0]  # Findings of a race are about its scenario.
         for found in [one for one in self.state.findings if one.scenario == played]:
             mark = "FAIL" if found.level == "MUST" else found.level
             if mark in _STYLES and found.rule not in self._rules and not _is_reason(found):
                 self._rules.add(found.rule)
-                yield _line_above(mark, f"{found.rule} in {scenario}: {found.text}")
+                yield line_above(mark, f"{found.rule} in {scenario}: {found.text}")
 
     def seconds_left(self) -> float | None:
         """Return an estimate of the seconds left, None before the first play has ended.
@@ -74,7 +74,7 @@ class RunView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the lines that the terminal has room for."""
-        yield _crop_line(self._head())
+        yield crop_line(self._head())
         total, rows = self.state.started.total, console.size.height - 3
         if total and rows > 0:
             width = min(options.max_width, MAX_BAR_COLUMNS)
@@ -83,9 +83,9 @@ class RunView:
         lanes = sorted(self.state.lanes.items(), key=lambda lane: (len(lane[0]), lane[0]))
         shown = lanes if len(lanes) <= rows else lanes[: max(0, rows - 1)]
         for name, lane in shown:
-            yield _crop_line(self._lane_line(name, lane, options.max_width), "dim")
+            yield crop_line(self._lane_line(name, lane, options.max_width), "dim")
         if len(lanes) > len(shown):
-            yield _crop_line(f"  and {len(lanes) - len(shown)} more", "dim")
+            yield crop_line(f"  and {len(lanes) - len(shown)} more", "dim")
 
     def _head(self) -> str:
         total, left = self.state.started.total, self.seconds_left()
@@ -120,9 +120,11 @@ def _is_reason(finding: Found) -> bool:
     return finding.rule.startswith("scenario.")
 
 
-def _line_above(mark: str, words: str) -> Text:
-    return _crop_line(f"{mark:6} {visible(words)}", _STYLES[mark])
+def line_above(mark: str, words: str) -> Text:
+    """Return the line of a verdict or level, in its colour, for what went wrong."""
+    return crop_line(f"{mark:6} {visible(words)}", _STYLES[mark])
 
 
-def _crop_line(line: str, style: str = "") -> Text:
+def crop_line(line: str, style: str = "") -> Text:
+    """Return a line that is cut at the edge of the terminal."""
     return Text(line, style, no_wrap=True, overflow="crop")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harness.play.config import Config
 from harness.play.interruption import Interruption
 from harness.play.session.servers import SetupFailed
-from harness.report.progress.events import Found, cut
+from harness.report.progress.events import Found, PlayStarted, cut
 from harness.search.fuzz.case import SHARES, Kind, failure_id
 from harness.search.fuzz.causes import Causes
 from harness.search.fuzz.documents import search_documents
@@ -93,6 +93,7 @@ def fuzz(
     kinds_left = list(bounds.kinds)
     while kinds_left and not result.interrupted_by and not result.broke_off:
         kind = kinds_left[0]
+        config.progress.write(PlayStarted(scenario=kind, lane="fuzz"))
         seconds, cases = ENDLESS_SECONDS, bounds.cases
         if bounds.seconds is not None:
             rest = max(0.0, bounds.seconds - (time.monotonic() - began))

@@ -13,10 +13,12 @@ from harness.report.progress.events import (
     Event,
     Found,
     PlayEnded,
+    PlaysCounted,
     PlayStarted,
     RunStarted,
     StepStarted,
 )
+from harness.report.progress.fuzz_view import FuzzView
 from harness.report.progress.run_view import RunView, duration_words
 from harness.report.progress.terminal_area import OutputAbove, TerminalArea, can_show_area
 from tests.terminal_screen import screen
@@ -39,7 +41,7 @@ def view_of(
     return view
 
 
-def drawn(view: RunView, width: int = 100, height: int = 24) -> list[str]:
+def drawn(view: RunView | FuzzView, width: int = 100, height: int = 24) -> list[str]:
     file = io.StringIO()
     Console(file=file, width=width, height=height, color_system=None).print(view)
     return file.getvalue().splitlines()
@@ -166,6 +168,26 @@ def test_hostile_text_is_escaped(hostile: str) -> None:
     shown = "".join([line for line, _ in lines] + drawn(view))
     assert hostile not in shown
     assert shown.isprintable()
+
+
+def test_campaign_shows_plays_of_each_kind_the_time_left_and_findings() -> None:
+    times = iter((0.0, 25.0, 70.0))
+    view = FuzzView(60.0, lambda: next(times))
+    view.feed(PlayStarted(scenario="inputs", lane="fuzz"))
+    view.feed(PlaysCounted(plays=3))
+    view.feed(PlayStarted(scenario="sequences", lane="fuzz"))
+    view.feed(PlaysCounted(plays=5))
+    line = view.feed(Found(rule="turn.ends", level="MUST", text="turn.ends: \x1b[2J"))
+    assert line is not None
+    assert line.plain == "FAIL   turn.ends: \\x1b[2J"
+    view.note = "3 of 9 pairs \u202e"
+    assert drawn(view, width=40) == [
+        "5 plays, 35 s left, findings: 1",
+        "  inputs: 3 plays",
+        "  sequences: 2 plays",
+        "  3 of 9 pairs \\u202e",
+    ]
+    assert drawn(view)[0] == "5 plays, 0 s left, findings: 1"
 
 
 def test_durations_in_words() -> None:
