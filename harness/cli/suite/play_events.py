@@ -1,5 +1,6 @@
 """Outcomes of plays as events of a run's progress."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -24,7 +25,9 @@ def report_play(
 ) -> T:
     """Play, and write its events; `alone` if a failure counts, `again` if one is confirmed."""
     progress.write(PlayStarted(scenario=scenario, lane=lane, again=again))
+    began = round(time.time(), 3)
     outcome = play()
+    outcome.lane, outcome.began = lane, began
     progress.end_steps(lane)
     parts = outcome.placements if isinstance(outcome, RaceOutcome) else [outcome]
     findings = {(found.rule, found.scenario): found for part in parts for found in _findings(part)}

@@ -14,6 +14,7 @@ from harness.report.html.conversations import MAX_CONVERSATION_BYTES, Conversati
 from harness.report.html.findings import COUNTS, GROUPS, Card, finding_cards, trace_of
 from harness.report.html.rendering import render
 from harness.report.html.scenario_facts import ScenarioFacts
+from harness.report.html.timeline import timeline_of
 from harness.report.requirements import binds_clients_only, judged_requirements
 from harness.report.results.outcome import Finding
 from harness.report.results.report import Report, gravest_level, is_red
@@ -74,6 +75,8 @@ class Play:
     failed_runs: int = 0
     broken: tuple[str, ...] = ()
     placements: tuple[Any, ...] = ()
+    lane: str = ""
+    began: float = 0.0
 
 
 def run_page(
@@ -82,6 +85,7 @@ def run_page(
     """Return the whole page; `harness` is the version that judged, `facts` those of scenarios."""
     cards = finding_cards(report, book)
     plays = _plays(report, facts or {})
+    timeline = timeline_of(plays)
     conversations = Conversations(MAX_CONVERSATION_BYTES)
     conversations.add_all(
         [card.trace for card in cards],
@@ -102,6 +106,7 @@ def run_page(
             ("findings", "Findings", counting),
             ("requirements", "Requirements", None),
             ("scenarios", "Scenarios", len(plays)),
+            *([("lanes", "Lanes", None)] if timeline.lanes else []),
             *([("slowest", "Slowest", None)] if any(play.seconds for play in plays) else []),
             ("stderr", "stderr", None),
         ],
@@ -121,6 +126,7 @@ def run_page(
         plays=plays,
         play_ids={play.id for play in plays},
         choices=_choices(plays, report),
+        timeline=timeline,
         slowest=_slowest(plays),
         stderr=_stderr(cards),
         conversations=conversations,
@@ -248,6 +254,8 @@ def _plays(report: Report, facts: Mapping[str, ScenarioFacts]) -> list[Play]:
             one.runs,
             one.failed_runs,
             tuple(broken[one.id]),
+            lane=one.lane,
+            began=one.began,
         )
         for one in report.scenarios
     ]
@@ -263,6 +271,8 @@ def _plays(report: Report, facts: Mapping[str, ScenarioFacts]) -> list[Play]:
             near_path(one.path),
             _repeat(report, one.path, one.scenario, one.action),
             placements=one.placements,
+            lane=one.lane,
+            began=one.began,
         )
         for one in report.races
     ]

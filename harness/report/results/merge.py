@@ -154,6 +154,8 @@ def _scenario_result(outcome: ScenarioOutcome) -> ScenarioResult:
         runs=outcome.runs,
         failed_runs=outcome.failed_runs,
         stderr=outcome.stderr if outcome.verdict in (Verdict.FAIL, Verdict.ERROR) else "",
+        lane=outcome.lane,
+        began=outcome.began,
     )
 
 
@@ -178,6 +180,8 @@ def _race_result(race: RaceOutcome) -> RaceResult:
         placements=tuple(_placement_result(placement) for placement in race.placements),
         missing=race.missing,
         withheld=race.withheld,
+        lane=race.lane,
+        began=race.began,
     )
 
 

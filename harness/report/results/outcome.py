@@ -72,6 +72,8 @@ class ScenarioOutcome:
     `trace` is the file of the conversation, which the next run overwrites, `kept` the one that this
     run keeps.
 
+    It was played on `lane`, where it `began` at so many seconds since the epoch ("" and 0: never).
+
     `before` are probes that were played first and showed that nothing can be played. They are not
     scenarios of the run, but rules that their traces break count. `record` has the choices and
     messages in the trace, None without a trace, or in a race. `snapshot` is None in a run that
@@ -104,6 +106,8 @@ class ScenarioOutcome:
     failed_runs: int = 0
     over_time: bool = False
     awaited: str = ""
+    lane: str = ""
+    began: float = 0.0
 
     @property
     def race_id(self) -> RaceId:
@@ -125,7 +129,8 @@ class RaceOutcome:
     """One action placed at every position of one scenario, on one target.
 
     `findings` and `before` come from playing the scenario without the action first, if that showed
-    that no placement can be tried. `missing` and `withheld` are as in a `ScenarioOutcome`.
+    that no placement can be tried. `missing`, `withheld`, `lane` and `began` are as in a
+    `ScenarioOutcome`.
     """
 
     id: str
@@ -141,6 +146,8 @@ class RaceOutcome:
     missing: tuple[str, ...] = ()
     withheld: str = ""
     over_time: bool = False
+    lane: str = ""
+    began: float = 0.0
 
     def to_plain(self) -> dict[str, Any]:
         """Return the outcome as builtins."""

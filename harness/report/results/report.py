@@ -73,6 +73,7 @@ class ScenarioResult:
     conversation, "" if it was not played. `snapshot` is the state of its transcript, None if none
     is kept. It was played `runs` times, `failed_runs` of which failed. `messages` are its findings:
     id, message, line of its file. `stderr` is the end of what the server wrote there, if it failed.
+    It was played on `lane`, where it `began` at so many seconds since the epoch ("" and 0: never).
     """
 
     id: str
@@ -90,6 +91,8 @@ class ScenarioResult:
     runs: int = 1
     failed_runs: int = 0
     stderr: str = ""
+    lane: str = ""
+    began: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class PlacementResult:
 class RaceResult:
     """The result of one action in one scenario.
 
-    `missing` and `withheld` are as in a `ScenarioResult`.
+    `missing`, `withheld`, `lane` and `began` are as in a `ScenarioResult`.
     """
 
     id: str
@@ -127,6 +130,8 @@ class RaceResult:
     placements: tuple[PlacementResult, ...] = ()
     missing: tuple[str, ...] = ()
     withheld: str = ""
+    lane: str = ""
+    began: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

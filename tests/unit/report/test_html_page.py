@@ -195,6 +195,36 @@ def test_races_are_rows_with_their_placements() -> None:
     assert "--race interrupt@delta:2" in findings(page)[0].text
 
 
+def test_timeline_has_each_play_on_its_lane_as_a_link_in_the_colour_of_its_verdict() -> None:
+    plays = [
+        ("a/one", "main", 100.0, 2.0, failed("turn.completes")),
+        ("a/two", "main", 102.0, 6.0, passed("turn.completes")),
+        ("a/three", "main-2", 100.5, 0.001, passed("turn.completes")),
+        ("a/unplayed", "main-2", 101.0, 0.0, passed("turn.completes")),
+    ]
+    outcomes = [
+        replace(outcome(name, row, seconds=seconds), lane=lane, began=began)
+        for name, lane, began, seconds, row in plays
+    ]
+    page = page_of(report_of(*outcomes))
+    assert "lanes" in sections(page)
+    assert page.with_id("lanes").text.split()[1:3] == ["8.0", "s"]
+    bars = [one.attributes for one in page.named("rect") if "vector" not in one.attributes]
+    spans = {bar["x"]: (bar["class"], bar["width"]) for bar in bars if bar["height"] == "10"}
+    assert (spans["0.0"], spans["250.0"], spans["62.5"]) == (
+        ("fail", "250.0"),
+        ("pass", "750.0"),
+        ("pass", "1.5"),
+    )
+    links = [one.attributes["href"] for one in page.named("a") if "tabindex" in one.attributes]
+    assert [link for link in links if "scenario/" in link] == [
+        "#scenario/a/one",
+        "#scenario/a/two",
+        "#scenario/a/three",
+    ]
+    assert "lanes" not in sections(page_of(red_report()))
+
+
 def test_generated_cases_that_fail_are_findings() -> None:
     report = report_of(outcome("a/one", passed("turn.completes")))
     failure = {
