@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from harness.judge.verdict import Row
 from harness.report.diagram.build import build_diagram
+from harness.report.diagram.model import Diagram
 from harness.report.results.outcome import Finding
 from harness.report.wire_lines import load_stored
 
@@ -58,15 +59,18 @@ class Conversations:
         if not is_needed and self._used >= self._limit:
             self.left_out += 1
             return
-        plain = _diagram(path, self._findings[path])
-        if plain is None:
-            return
-        packed = pack(plain)
+        diagram = draw_stored(path, self._findings[path])
+        if diagram is not None:
+            self.put(path, diagram, is_needed=is_needed)
+
+    def put(self, name: str, diagram: Diagram, *, is_needed: bool = False) -> None:
+        """Add a diagram under a name, the file of its trace or another, if there is room for it."""
+        packed = pack(diagram.as_json())
         if not is_needed and self._used + len(packed) > self._limit:
             self.left_out += 1
             return
-        self._numbers[path] = len(self._numbers)
-        self._data[path] = packed
+        self._numbers[name] = len(self._numbers)
+        self._data[name] = packed
         self._used += len(packed)
 
     def number(self, path: str) -> int | None:
@@ -95,9 +99,10 @@ def _size(path: str) -> int:
         return 0
 
 
-def _diagram(path: str, findings: Sequence[PlacedFinding]) -> dict[str, Any] | None:
+def draw_stored(path: str, findings: Sequence[PlacedFinding]) -> Diagram | None:
+    """Return the diagram of a stored trace, None if there is none that can be read."""
     trace = load_stored(path)
     if trace is None:
         return None
     stderr = next((text for _, text in findings if text), "")
-    return build_diagram(trace, [finding for finding, _ in findings], stderr=stderr).as_json()
+    return build_diagram(trace, [finding for finding, _ in findings], stderr=stderr)

@@ -1,6 +1,7 @@
 """Pages of what is not one run: a comparison, a matrix of targets, a fuzz campaign."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -16,28 +17,58 @@ from harness.report.compare.text import (
     summary_line,
 )
 from harness.report.compare.values import Change, Comparison
-from harness.report.html.conversations import MAX_CONVERSATION_BYTES, Conversations
+from harness.report.diagram.differences import differing_rows
+from harness.report.html.conversations import (
+    MAX_CONVERSATION_BYTES,
+    Conversations,
+    PlacedFinding,
+    draw_stored,
+)
 from harness.report.html.findings import case_text, failure_trace
+from harness.report.html.page import shown_findings
 from harness.report.html.rendering import render
 from harness.report.json_form import DISTRIBUTION
 from harness.report.matrix import Matrix
 from harness.report.results.outcome import Finding
 from harness.report.sequence_coverage import coverage_lines
 
+SIDES = ("before", "after")
+
 
 def comparison_page(comparison: Comparison) -> str:
     """Return the page of two runs: their differences alone, the most important first."""
+    groups = list(_change_groups(comparison))
     return _render(
         "comparison.html.j2",
         heading=f"{comparison.before.name} / {comparison.after.name}",
         tone="fail" if comparison.worse else "pass",
         sections=[("differences", "Differences", len(comparison.changes))],
         comparison=comparison,
-        groups=list(_change_groups(comparison)),
+        groups=groups,
+        conversations=_differing_conversations(comparison, groups),
         left_out=list(left_out(comparison)),
         summary=summary_line(comparison),
         show_command=show_command,
+        sides=SIDES,
     )
+
+
+def _differing_conversations(
+    comparison: Comparison, groups: Sequence[tuple[str, Sequence[Change]]]
+) -> Conversations:
+    """Return the rows in which the conversations of each change differ, as `before TRACE TRACE`."""
+    findings: dict[str, list[PlacedFinding]] = defaultdict(list)
+    for run in (comparison.before, comparison.after):
+        for trace, finding in shown_findings(run.report):
+            findings[trace].append(finding)
+    conversations = Conversations(MAX_CONVERSATION_BYTES)
+    changes = [change for _, group in groups for change in group]
+    for names in dict.fromkeys((one.shown_before.trace, one.shown_after.trace) for one in changes):
+        before, after = (draw_stored(name, findings[name]) for name in names)
+        if before is not None and after is not None:
+            for side, diagram in zip(SIDES, differing_rows(before, after), strict=True):
+                conversations.put(f"{side} {names[0]} {names[1]}", diagram)
+    return conversations
 
 
 def _change_groups(comparison: Comparison) -> Iterator[tuple[str, list[Change]]]:

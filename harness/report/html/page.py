@@ -93,7 +93,7 @@ def run_page(
             *(play.trace for play in plays),
             *(placement.trace for play in plays for placement in play.placements),
         ],
-        _shown_findings(report),
+        shown_findings(report),
     )
     counting = sum(card.group == COUNTS for card in cards)
     return render(
@@ -134,7 +134,7 @@ def run_page(
     )
 
 
-def _shown_findings(report: Report) -> Iterator[tuple[str, PlacedFinding]]:
+def shown_findings(report: Report) -> Iterator[tuple[str, PlacedFinding]]:
     """Yield each finding with the file of its conversation."""
     kept = {one.id: one.trace for one in report.scenarios}
     for rule in report.rules:

@@ -104,6 +104,24 @@ def test_comparison_shows_only_differences_with_both_sides() -> None:
     assert "The two runs do not differ." in alike.with_id("differences").text
 
 
+def test_comparison_draws_the_parts_of_both_conversations_that_differ(tmp_path: Path) -> None:
+    traces = [stored_trace(tmp_path, name, 20) for name in ("before", "after")]
+    rows = row(Verdict.PASS), row(Verdict.FAIL, frames=(12,))
+    sides = [
+        run(name, played(SCENARIO, one, kept=trace))
+        for name, one, trace in zip(("old", "new"), rows, traces, strict=True)
+    ]
+    page = Page(comparison_page(compare(*sides)))
+    labels = [one.text for one in page.named("summary") if "where it differs" in one.text]
+    assert labels == [f"Conversation {side}, where it differs" for side in ("before", "after")]
+    before, after = (unpack(page.with_id(f"conversation-{number}").text) for number in (0, 1))
+    for diagram in (before, after):
+        left_out = [one["text"] for one in diagram["rows"] if one.get("kind") == "left-out"]
+        assert left_out == ["8 rows are alike in both", "4 rows are alike in both"]
+    [wrong] = [one for one in after["rows"] if one.get("marks")]
+    assert wrong["frame"] == 12
+
+
 def test_matrix_has_a_column_for_each_judged_target_and_marks_differences() -> None:
     page = Page(matrix_page(matrix_of("two")))
     assert page.with_id("verdict").text == "2 of 3 targets judged"
