@@ -42,6 +42,13 @@ def forced_listing(least: int = 1) -> Selector:
     )
 
 
+def unforced_listing() -> Selector:
+    """Select a listing whose request does not have `forceReload`."""
+    return listing().where(
+        lambda site, f: site.params_of(f).get("forceReload") is not True, "without forceReload"
+    )
+
+
 def skill_names(entry: Any) -> set[str]:
     """Return the names of the skills in an entry."""
     return {text(dig(skill, "name")) for skill in arr(dig(entry, "skills"))}

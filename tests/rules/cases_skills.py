@@ -32,6 +32,7 @@ from tests.rules.skill_talk import (
 from tests.rules.traces import Talk
 
 LISTED = "request skills/list id 1"
+LISTED_AGAIN = "request skills/list id 2"
 WRITTEN = "request skills/config/write id 1"
 
 
@@ -50,6 +51,11 @@ def with_root(*entries: dict[str, Any], project: str = "") -> Talk:
     talk = writes(placed(), path_of("iron", ROOT), skill_text("iron"))
     roots = [{"cwd": HERE, "extraUserRoots": [ROOT]}]
     return lists(puts(talk, *filter(None, [project])), *entries, perCwdExtraUserRoots=roots)
+
+
+def listed_with_error() -> Talk:
+    """A skill that cannot be loaded, with its error in a first listing."""
+    return lists(with_broken(), entry(errors=["knots?"]))
 
 
 def reloaded(shown: dict[str, Any]) -> Talk:
@@ -256,6 +262,17 @@ CASES = [
         ),
         # It is a skill all the same.
         not_exercised=lists(with_broken(), entry("knots")),
+    ),
+    Case(
+        rule="skills.errors-told-again",
+        good=lists(listed_with_error(), entry(errors=["void?"]), forceReload=False),
+        witnesses=(f"{LISTED_AGAIN}, entry {HERE}",),
+        bad=lists(listed_with_error(), entry(), forceReload=False),
+        found=(Found(f"{LISTED_AGAIN}, entry {HERE}", (0, 1, 2, 3)),),
+        # The file was mended meanwhile.
+        not_exercised=lists(
+            writes(listed_with_error(), path_of("knots"), skill_text("knots")), entry("knots")
+        ),
     ),
     Case(
         rule="skills.errors-of-own-entry",

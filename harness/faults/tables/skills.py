@@ -28,6 +28,7 @@ from harness.faults.skill_selectors import (
     skill_names,
     toggle_enabled,
     turn_with,
+    unforced_listing,
     with_all_errors,
     with_all_skills,
     with_colour,
@@ -234,6 +235,15 @@ FAULTS: tuple[Fault, ...] = (
         reason="The entry has the errors that were met in loading its skills.",
         change=first(
             forced_listing().where(with_errors, "with errors"), edit(*DATA, 0, "errors", to=[])
+        ),
+    ),
+    Fault(
+        "errors-told-once",
+        rule="skills.errors-told-again",
+        on="skill-errors",
+        reason="Each listing has the errors of its skills, a remembered one too.",
+        change=first(
+            unforced_listing().where(with_errors, "with errors"), edit(*DATA, 0, "errors", to=[])
         ),
     ),
     Fault(

@@ -13,7 +13,7 @@ from typing import Any
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on_answer, rule
 from harness.judge.rules.shared.forced_listings import ForcedListings, are_related, roots_of
 from harness.judge.rules.shared.skill_files import Disk, disk_before
-from harness.judge.rules.shared.skill_listings import LIST, Entry, Listing
+from harness.judge.rules.shared.skill_listings import LIST, WRITE, Entry, Listing, parse_listing
 from harness.judge.rules.shared.view_queries import is_failure, request_subject, same_folder
 from harness.judge.rules.shared.violations import refusal_member, unexpected_member, wrong
 from harness.judge.verdict import Level
@@ -21,6 +21,8 @@ from harness.protocol.spec.skill_paths import skill_paths
 from harness.protocol.values import arr, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.marks import FileWritten
+from harness.trace.order import came_before, marked_before
 
 
 @rule(
@@ -139,3 +141,61 @@ def _judge_empty_entry(listing: Listing, entry: Entry, errors: Any) -> Outcome:
     level = Level.SHOULD
     expected = "[], since there is no skill here"
     return wrong(subject, listing.frames, field, expected, level=level)
+
+
+@rule(
+    "skills.errors-told-again",
+    title="An error in loading a skill is told in each listing",
+    level=Level.MUST,
+    needs=("skills",),
+)
+class ErrorsToldAgain(Monitor):
+    """Judges that an entry has errors if an earlier one of its folder had some.
+
+    A listing that a server remembers has the errors of its skills as well. Judged for listings with
+    the same extra roots, with forceReload or without, if nothing was written since the earlier
+    request. Left open: what the errors say; disabled skills, which need not be loaded; relative
+    paths; files that commands or file changes of the model may have written.
+    """
+
+    def begin(self) -> None:
+        self._former: list[Listing] = []
+
+    @on_answer(LIST)
+    def on_list_answer(self, frame: Frame) -> Outcomes:
+        listing = parse_listing(self.conversation.request_of(frame), frame)
+        if listing is None or not listing.all_absolute:
+            return
+        is_known = disk_before(self.trace, listing.request) is not None
+        for entry in listing.entries if is_known else ():
+            earlier = self._entry_with_errors(listing, entry.cwd)
+            if earlier is None:
+                continue
+            former, told = earlier
+            subject, errors = f"{listing.subject}, entry {entry.cwd}", entry.field.part("errors")
+            frames = (*former.frames, *listing.frames)
+            if arr(errors.value):
+                yield Witness(subject, frames)
+            else:
+                expected = "an error, as nothing was written since one was told"
+                yield wrong(subject, frames, errors, expected, also=(told.field.part("errors"),))
+        self._former.append(listing)
+
+    def _entry_with_errors(self, listing: Listing, cwd: str) -> tuple[Listing, Entry] | None:
+        """Return the last entry of a folder that had errors, if nothing has changed since."""
+        for former in reversed(self._former):
+            entry = former.entry(cwd)
+            if entry is None or not arr(obj(entry.field.value).get("errors")):
+                continue
+            is_same = former.extra_roots(cwd) == listing.extra_roots(cwd)
+            marks = self.trace.marks_of(FileWritten)
+            written = any(
+                marked_before(mark, listing.answer) and not marked_before(mark, former.request)
+                for mark in marks
+            )
+            disabled = any(
+                request.method == WRITE and not came_before(request, former.request)
+                for request in self.conversation.requests
+            )
+            return (former, entry) if is_same and not written and not disabled else None
+        return None
