@@ -3,9 +3,20 @@
 from typing import Any
 
 from harness.judge.verdict import Level
+from harness.trace.marks import Place
 from tests.rules.edge import Illegal, Legal
 from tests.rules.edges_answers import called, illegal, legal, said
-from tests.rules.traces import THREAD, TURN, Talk, agent_message, command, step, user_message
+from tests.rules.traces import (
+    THREAD,
+    TURN,
+    Talk,
+    agent_message,
+    command,
+    settings,
+    step,
+    thread_object,
+    user_message,
+)
 
 CWD = "/home/user/project"
 
@@ -189,6 +200,36 @@ def lines_of_a_terminal() -> Talk:
 
 
 # What a command prints.
+
+
+def folder_shown(output: str, *, placed: bool = False) -> Talk:
+    """`pwd` in the project prints this; a thread of another folder was started as well."""
+    talk = Talk()
+    if placed:
+        talk.mark(Place(home="/h", cwd="/home/user/project", server_cwd="/srv"))
+    talk.asks("thread/start", cwd="/home/user/other")
+    other = {**settings(), "cwd": "/home/user/other"}
+    talk.answers({"thread": thread_object("thr_9", cwd="/home/user/other"), **other})
+    talk.tells("thread/started", thread=thread_object("thr_9", cwd="/home/user/other"))
+    talk.start_thread().start_turn()
+    shows = {"command": "pwd", "exitCode": 0, "aggregatedOutput": output}
+    return talk.item(command("c-1", "completed", **shows)).end_turn()
+
+
+def folder_behind_a_link() -> Talk:
+    return folder_shown("/private/home/user/project\n", placed=True)
+
+
+def folder_with_another_name() -> Talk:
+    return folder_shown("/home/user/other\n")
+
+
+def mounted_folder() -> Talk:
+    return folder_shown("/workspace\n", placed=True)
+
+
+def folder_of_another_thread() -> Talk:
+    return folder_shown("/home/user/other\n", placed=True)
 
 
 def many_numbers_cut() -> Talk:
@@ -389,11 +430,14 @@ OUTPUTS = [
         a_part_that_may_have_failed,
         no_output_kept,
         a_file_takes_it,
+        folder_behind_a_link,
     ),
     *legal(
         "item.command-output",
         cut_and_says_so,
         cut_at_the_end_and_says_so,
+        folder_with_another_name,
+        mounted_folder,
         hints=("item.command-output",),
     ),
     *legal("item.command-output", characters_of_another_set, hints=("item.command-output",)),
@@ -425,7 +469,13 @@ BAD_DELTAS = [
     ),
 ]
 BAD_OUTPUTS = [
-    *illegal("item.command-output", line_of_printf_lost, last_number_lost, rounds_lost),
+    *illegal(
+        "item.command-output",
+        line_of_printf_lost,
+        last_number_lost,
+        rounds_lost,
+        folder_of_another_thread,
+    ),
     *illegal("item.command-output", nothing_left_of_a_large_output, level=Level.SHOULD),
     *illegal("model.output-shown", beginning_lost, all_lost, level=Level.SHOULD),
 ]

@@ -15,12 +15,13 @@ from harness.judge.rules.shared.predicted_output import (
     script_of,
 )
 from harness.judge.rules.shared.turn_calls import TurnCalls
-from harness.judge.rules.shared.view_queries import item_in
+from harness.judge.rules.shared.view_queries import item_in, may_be_same_folder, same_folder
 from harness.judge.rules.shared.violations import absent, member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
+from harness.trace.marks import Place
 from harness.trace.views import ItemView
 
 # A folder of Windows, whose shells print the same words differently.
@@ -60,13 +61,17 @@ class CommandOutput(_KnownOutputRule):
     The output is known for `echo`, `printf`, `seq` and loops of them. A missing line is a MUST
     violation, but SHOULD if all missing lines are non-ASCII (the specification names no encoding),
     or if another line looks like a truncation mark. An output of 1000 characters or more may be
-    truncated: it only has to be non-empty (SHOULD). Not judged: other commands, exit codes other
-    than 0, items without the optional aggregatedOutput, commands with a Windows cwd (its shells
-    print differently), the order in which stdout and stderr are combined.
+    truncated: it only has to be non-empty (SHOULD). `pwd` prints a path with the last name of the
+    item's cwd: SHOULD, since a link or a mount may have another name; MUST if the item is in the
+    harness's own folder and a client's request named the printed one. Not judged: other commands,
+    exit codes other than 0, items without the optional aggregatedOutput, commands with a Windows
+    cwd (its shells print differently), the order in which stdout and stderr are combined.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
+        if script_of(text(item_in(frame).get("command"))).strip() == "pwd":
+            return self._judge_folder(frame)
         item_and_output, output = self.known_output(frame), item_in(frame).get("aggregatedOutput")
         if item_and_output is None or not isinstance(output, str) or not item_and_output[1].lines:
             return None
@@ -83,6 +88,25 @@ class CommandOutput(_KnownOutputRule):
         is_certain = not large and not is_cut and any(line.isascii() for line in missing)
         level = None if is_certain else Level.SHOULD
         return [wrong(item.subject, (frame,), field, expected, level=level, also=(command,))]
+
+    def _judge_folder(self, frame: Frame) -> Outcomes:
+        """Judge the output of `pwd`, if it has one line that is an absolute path."""
+        item, shows = self.conversation.item_of(frame), item_in(frame)
+        folder, output = text(shows.get("cwd")), text(shows.get("aggregatedOutput"))
+        printed = [line for line in count_lines(output) if line.startswith("/")]
+        if item is None or item.type != "commandExecution" or len(item.completions) > 1:
+            return None
+        if shows.get("exitCode") != 0 or len(printed) != 1 or not folder.startswith("/"):
+            return None
+        if may_be_same_folder(folder, printed[0]):
+            return [Witness(item.subject, (frame,))]
+        named = {text(obj(request.params).get("cwd")) for request in self.conversation.requests}
+        is_own = any(same_folder(mark.body.cwd, folder) for mark in self.trace.marks_of(Place))
+        is_certain = is_own and any(same_folder(cwd, printed[0]) for cwd in named if cwd)
+        level = None if is_certain else Level.SHOULD
+        field, also = member(frame, "item", "aggregatedOutput"), (member(frame, "item", "cwd"),)
+        expected = f"the folder {literal(folder)}, in which the item says that it ran"
+        return [wrong(item.subject, (frame,), field, expected, level=level, also=also)]
 
 
 @rule(
