@@ -191,20 +191,24 @@ def _keep(
     kept_trace = ""
     try:
         result.failures.append(store.keep(kind, found_failure, target, server))
-        kept_trace = str((store.folder / f"{result.failures[-1].id}{TRACE}").resolve())
+        kept_trace = _trace_file(store, result.failures[-1])
     except OSError as error:
         # The search continues; a failure that is not stored is still reported.
         identity = failure_id(kind, found_failure.cause, found_failure.document)
         result.unkept_ids.add(identity)
         result.notes.append(f"the store {store.folder} cannot keep {identity}: {error.strerror}")
         result.failures.append(failure_of(kind, found_failure, target, server))
-    failure = result.failures[-1]
+    _report(config, result.failures[-1], kept_trace)
+
+
+def _trace_file(store: Store, failure: Failure) -> str:
+    return str((store.folder / f"{failure.id}{TRACE}").resolve())
+
+
+def _report(config: Config, failure: Failure, trace: str) -> None:
+    """Write a failure into the progress of the campaign."""
     found = Found(
-        rule=failure.cause,
-        level="MUST",
-        text=cut(failure.text),
-        scenario=failure.id,
-        trace=kept_trace,
+        rule=failure.cause, level="MUST", text=cut(failure.text), scenario=failure.id, trace=trace
     )
     config.progress.write(found)
 
@@ -233,6 +237,7 @@ def _replay_known(
         causes.set_aside(failure.cause, failure.occasion)
         result.known_ids.add(failure.id)
         result.failures.append(failure)
+        _report(config, failure, _trace_file(store, failure))
     return causes
 
 

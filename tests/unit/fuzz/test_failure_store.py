@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import UsageError
-from harness.report.progress.log import SILENT
+from harness.report.progress.events import Found
+from harness.report.progress.log import SILENT, ProgressLog
 from harness.scenario.loader import load
 from harness.search.fuzz import run
 from harness.search.fuzz.case import failure_id, kinds_of
@@ -76,9 +77,32 @@ def test_a_failure_is_fixed_on_the_server_that_had_it(
     assert result.notes == [note] * notes
 
 
-def _config(command: str) -> Any:
+def test_known_and_new_failures_are_in_the_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Store(tmp_path).keep("sessions", _found("known"), "spec", "server")
+
+    def search(_config: Any, _seed: int, _seconds: float, _: Any, keep: Any, **__: Any) -> Any:
+        keep(_found("new"))
+        return SessionCampaign(1, cases=3)
+
+    monkeypatch.setattr(
+        run, "replay", lambda *_: SimpleNamespace(verdict="failing", interrupted_by="")
+    )
+    monkeypatch.setattr(run.sessions, "search", search)
+    log, events = ProgressLog(), list[Any]()
+    log.listeners.append(events.append)
+    bounds = run.Bounds(["sessions"], seconds=9.0)
+    run.fuzz(_config("server", log), bounds, Store(tmp_path), cast("Any", None))
+    found = [event for event in events if isinstance(event, Found)]
+    assert [one.rule for one in found] == ["known", "new"]
+    assert found[0].scenario == known.id
+    assert all(Path(one.trace).is_file() for one in found)
+
+
+def _config(command: str, progress: ProgressLog = SILENT) -> Any:
     profile = SimpleNamespace(name="spec", command=[command])
-    return SimpleNamespace(progress=SILENT, option="spec", profile=profile)
+    return SimpleNamespace(progress=progress, option="spec", profile=profile)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`harness connect --web`: a page sends the lines of the prompt, and sees all that happens."""
 
+import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -111,7 +112,7 @@ async def test_a_mistake_is_answered_and_changes_nothing(tmp_path: Path) -> None
     async with hold(tmp_path) as held, events(held.client, "/events") as stream:
         await _until(stream, "state", "thread")
         for line in ("turn/strat {", "nothing", ":gte x", "accept", "\ud800", '{"\udfff"'):
-            answer = await held.client.post("/do", content=b'{"line": %s}' % _json(line))
+            answer = await held.client.post("/do", content=json.dumps({"line": line}))
             assert answer.status_code == 422, line
             assert answer.json()["error"]
         assert (await held.client.post("/do", content=b"[")).status_code == 422
@@ -119,10 +120,6 @@ async def test_a_mistake_is_answered_and_changes_nothing(tmp_path: Path) -> None
         await held.do(":quit")
         assert "is not running" in (await held.do(":help"))["error"]
     assert held.status == 0
-
-
-def _json(text: str) -> bytes:
-    return ('"' + "".join(f"\\u{ord(one):04x}" for one in text) + '"').encode()
 
 
 async def test_a_page_that_comes_back_gets_everything_again(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 from event_client import events, serve
 
@@ -101,16 +100,13 @@ async def test_only_conversations_that_a_run_names_are_read(tmp_path: Path) -> N
     lost = Found(rule="r", level="MUST", text="", scenario="b", trace=str(tmp_path / "gone.jsonl"))
     _write(tmp_path, "r1", STARTED, named, lost)
 
-    async def ask(client: httpx.AsyncClient, **query: str) -> int:
-        return (await client.get("/conversation", params=query)).status_code
-
     async with serve(Watch(tmp_path, []).routes) as client:
         answer = await client.get("/conversation", params={"run": "r1", "scenario": "a"})
         assert answer.json()["rows"]
-        assert await ask(client, run="r1", scenario="b") == 404
-        assert await ask(client, run="r1", scenario=str(TRACE)) == 404
-        assert await ask(client, run="../r1", scenario="a") == 404
         for path in (
+            "/conversation?run=r1&scenario=b",
+            f"/conversation?run=r1&scenario={TRACE}",
+            "/conversation?run=../r1&scenario=a",
             "/report?run=../../etc",
             "/report?file=9",
             "/recording?file=-1",
