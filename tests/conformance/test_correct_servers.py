@@ -39,6 +39,8 @@ LISTED = subprocess.run(
 )
 HABITS = [line.split()[0] for line in LISTED.stdout.decode().splitlines()]
 SHOULD_REMARKS = {
+    # It answers an interrupt last, after the end that this causes.
+    "answers-backwards": {"response.before-effects"},
     "error-absent": {"shape.notification", "shape.response"},
     "reads-briefly": {"shape.response"},
     "uuid-ids": {"thread.id-shape", "turn.id-shape"},
