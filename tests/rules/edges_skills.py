@@ -39,6 +39,7 @@ USER, EXTRA, SESSION = (
     "skills.session-directory",
 )
 ERRORS, TOLD = "skills.errors-of-own-entry", "skills.error-told"
+AGAIN = "skills.errors-told-again"
 TAKEN, INVOKED, BY_NAME = "skills.invocation-taken", "skills.invoked", "skills.found-by-name"
 ICONS, SHOWN, LASTS = "skills.icon-names", "skills.companions-shown", "skills.config-lasts"
 BELOW = f"{HERE}/below"
@@ -54,6 +55,19 @@ def asked_for_more() -> Talk:
     """A turn is refused on a thread that is being compacted."""
     talk = known().asks("thread/compact/start", threadId="thr_1").answers({})
     return refused(skill_item("tidy"), talk=talk)
+
+
+def older_than_the_error() -> Talk:
+    """A file breaks after a first listing; without a reload that one is answered again."""
+    talk = lists(puts(placed(), "tidy"), entry("tidy"))
+    lists(writes(talk, path_of("tidy"), None), entry(errors=["tidy?"]))
+    return lists(talk, entry("tidy"), forceReload=False)
+
+
+def disabled_with_an_error() -> Talk:
+    """A skill that is disabled need not be loaded."""
+    talk = lists(writes(placed(), path_of("knots"), ""), entry(errors=["knots?"]))
+    return lists(configures(talk, path_of("knots"), enabled=False), entry())
 
 
 def two(talk: Talk | None = None) -> Talk:
@@ -240,6 +254,8 @@ LEGAL: list[Legal] = [
     Legal(SESSION, "that-of-the-server", lambda: threads("/srv")),
     Legal(SESSION, "no-thread-yet", lambda: placed().asks("skills/list").answers({"data": []})),
     hinted(SESSION, "some-other", lambda: threads("/nowhere/at/all")),
+    Legal(AGAIN, "as-old-as-the-first-listing", older_than_the_error),
+    hinted(AGAIN, "after-it-was-disabled", disabled_with_an_error, TOLD),
     Legal(TOLD, "named-by-its-folder", lambda: broken("no name", "knots")),
     hinted(TOLD, "passed-over", lambda: broken("")),
     hinted(TOLD, "read-as-it-can-be", lambda: broken(None, "\ufffd")),

@@ -50,8 +50,8 @@ def skills_after_restart() -> Trace:
 
 def skill_errors() -> Trace:
     """A file without a name is told in the entry of its project, each time."""
-    talk = puts(placed("skill-errors"), "tidy").start_thread().plain_turn()
-    writes(talk, path_of("knots"), "")
+    talk = writes(puts(placed("skill-errors"), "tidy"), path_of("knots"), "")
+    talk.start_thread().plain_turn()
     errors = [{"path": path_of("knots"), "message": "there is no name"}]
     lists(talk, entry("tidy", errors=errors), entry(cwd=THERE))
     return lists(talk, entry("tidy", errors=errors), forceReload=False).trace()

@@ -13,7 +13,6 @@ from rich.text import Text
 from harness.protocol.escapes import visible
 from harness.report.progress.events import Event, Found, PlayEnded
 from harness.report.progress.state import LaneState, RunState
-from harness.scenario.race_id import RaceId
 
 MIN_WIDTH_WITH_STEPS: Final = 70
 """Columns of a terminal below which a lane's line names only its scenario."""
@@ -50,8 +49,12 @@ class RunView:
         if end is not None and end.verdict in ("FAIL", "ERROR"):
             self._failed += 1
             yield line_above(end.verdict, f"scenario {scenario}: {end.reason}")
-        played = RaceId.parse(scenario).scenario  # Findings of a race are about its scenario.
-        for found in [one for one in self.state.findings if one.scenario == played]:
+        # Findings of a race are about its scenario.
+        for found in [
+            one
+            for one in self.state.findings
+            if one.scenario == scenario or scenario.startswith(f"{one.scenario}@")
+        ]:
             mark = "FAIL" if found.level == "MUST" else found.level
             if mark in _STYLES and found.rule not in self._rules and not _is_reason(found):
                 self._rules.add(found.rule)

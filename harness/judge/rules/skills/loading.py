@@ -24,6 +24,8 @@ from harness.trace.frame import Frame
 from harness.trace.marks import FileWritten
 from harness.trace.order import came_before, marked_before
 
+_HANDSHAKE = ("initialize", "initialized")
+
 
 @rule(
     "skills.listed-despite-errors",
@@ -153,9 +155,10 @@ class ErrorsToldAgain(Monitor):
     """Judges that an entry has errors if an earlier one of its folder had some.
 
     A listing that a server remembers has the errors of its skills as well. Judged for listings with
-    the same extra roots, with forceReload or without, if nothing was written since the earlier
-    request. Left open: what the errors say; disabled skills, which need not be loaded; relative
-    paths; files that commands or file changes of the model may have written.
+    the same extra roots, with forceReload or without, if nothing was written since the first
+    request: without forceReload the answer may be as old as that. Left open: what the errors say;
+    disabled skills, which need not be loaded; relative paths; files that commands or file changes
+    of the model may have written.
     """
 
     def begin(self) -> None:
@@ -181,6 +184,11 @@ class ErrorsToldAgain(Monitor):
                 yield wrong(subject, frames, errors, expected, also=(told.field.part("errors"),))
         self._former.append(listing)
 
+    def _first_request(self, listing: Listing) -> Frame:
+        """Return the first request after the handshake: a server may remember what it saw then."""
+        own = (frame for frame in self.trace.frames if not frame.from_target)
+        return next((frame for frame in own if frame.method not in _HANDSHAKE), listing.request)
+
     def _entry_with_errors(self, listing: Listing, cwd: str) -> tuple[Listing, Entry] | None:
         """Return the last entry of a folder that had errors, if nothing has changed since."""
         for former in reversed(self._former):
@@ -188,10 +196,10 @@ class ErrorsToldAgain(Monitor):
             if entry is None or not arr(obj(entry.field.value).get("errors")):
                 continue
             is_same = former.extra_roots(cwd) == listing.extra_roots(cwd)
-            marks = self.trace.marks_of(FileWritten)
+            began = self._first_request(listing)
             written = any(
-                marked_before(mark, listing.answer) and not marked_before(mark, former.request)
-                for mark in marks
+                marked_before(mark, listing.answer) and not marked_before(mark, began)
+                for mark in self.trace.marks_of(FileWritten)
             )
             disabled = any(
                 request.method == WRITE and not came_before(request, former.request)
