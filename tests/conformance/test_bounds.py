@@ -107,7 +107,8 @@ def test_scenario_has_its_bound(said: float, scale: float, place: Path) -> None:
     assert ("scenario.timeout", message, 1) in found.scenario(PLAIN).messages
 
 
-@BOTH
+# Long enough for a machine under load to come to the model's call.
+@pytest.mark.parametrize(("said", "scale"), [(2.0, 1.0), (10.0, 0.2)])
 def test_server_that_stays_busy_has_the_scenarios_bound(
     said: float, scale: float, place: Path
 ) -> None:
@@ -118,7 +119,7 @@ def test_server_that_stays_busy_has_the_scenarios_bound(
     message = found.scenario("unheard").messages[0]
     assert message[0] == "liveness.turn-does-not-end"
     assert message[1].startswith(
-        "the server was still busy at the scenario's bound of 0.6 s: child processes "
+        "the server was still busy at the scenario's bound of 2 s: child processes "
     )
 
 
