@@ -18,16 +18,26 @@ ALWAYS_ASK = "on-request"
 class ThreadNotes:
     """Notes on the earlier operations of a thread.
 
-    `folder` is where it was started, and `place` the folder of its turns now. `file_version` counts
-    the changes of its file, 0 while the file does not exist. `approved_command` was last accepted
-    for the session. `kept` are the values of each kept state (`kept_state.py`), the oldest first.
+    `folder` is where it was started, and `place` the folder of its turns now. `approved_command`
+    was last accepted for the session. `kept` are the values of each kept state (`kept_state.py`),
+    the oldest first.
     """
 
     folder: str = "{cwd}"
     place: str = "{cwd}"
-    file_version: int = 0
     approved_command: str = ""
     kept: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _versions: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def file_version(self) -> int:
+        """The number of changes of its file in this place, 0 while there is none."""
+        return self._versions.get(self.place, 0)
+
+    @file_version.setter
+    def file_version(self, version: int) -> None:
+        """Note the number of changes in this place."""
+        self._versions[self.place] = version
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from harness.search.sequences.planning import (
     plan_tuples,
     write_sequence,
 )
+from harness.search.sequences.turn_operations import accepted_patch
 from harness.search.sequences.two_moments import MOMENTS_OF_TWO, two_moment_goals
 from harness.search.sequences.values import APPROVALS, LIMITED, is_valid_approval, rows_of
 
@@ -183,3 +184,14 @@ def test_order_of_threads_is_listed_before_and_after_a_turn_of_the_oldest() -> N
         oldest.append(next(step["start_turn"]["thread"] for step in steps if "start_turn" in step))
     assert len(set(oldest[:3])) == 3
     assert oldest[3] == oldest[0]
+
+
+def test_file_of_a_thread_is_added_in_each_folder_in_which_it_works() -> None:
+    draft = Draft(looks=False)
+    thread = draft.start_thread()
+    for place in ("{cwd}", "{cwd}", "{cwd}/other", "{cwd}"):
+        draft.notes(thread).place = place
+        accepted_patch(draft, thread)
+    (script,) = draft.document("Patches")["model"].values()
+    patches = [part["patch"] for step in script for part in step["reply"] if "patch" in part]
+    assert [next(iter(patch)) for patch in patches] == ["add", "update", "add", "update"]
