@@ -34,7 +34,7 @@ from harness.report.diagram.svg_layout import (
     text_width,
     wrap_text,
 )
-from harness.report.diagram.svg_style import SMALL_FONT_PIXELS, STYLE
+from harness.report.diagram.svg_style import LABEL_FONT_PIXELS, STYLE
 
 # A file of more rows is slow to open, and nobody scrolls through it.
 MAX_ROWS: Final = 1000
@@ -118,7 +118,7 @@ class _Drawing:
                 '<rect class="page" width="100%" height="100%"/>',
                 _text(MARGIN, 28, title, "title"),
                 _text(
-                    MARGIN, 47, fit_text(words, layout.right - MARGIN, SMALL_FONT_PIXELS), "muted"
+                    MARGIN, 47, fit_text(words, layout.right - MARGIN, LABEL_FONT_PIXELS), "muted"
                 ),
                 _text(72, _HEAD_TOP + 18, "ms", "muted", anchor="end"),
                 _text(82, _HEAD_TOP + 18, "message", "muted"),
@@ -157,7 +157,7 @@ class _Drawing:
     def _names_again(self) -> None:
         for participant in self._diagram.participants:
             x = self._layout.x[participant.id]
-            label = fit_text(visible(participant.label), 2 * HEAD_HALF_WIDTH, SMALL_FONT_PIXELS)
+            label = fit_text(visible(participant.label), 2 * HEAD_HALF_WIDTH, LABEL_FONT_PIXELS)
             self._above.append(_text(x, self._y + 12, label, "muted over", anchor="middle"))
         self._y += 20
 
@@ -250,7 +250,7 @@ class _Drawing:
             self._y += _LINE + 2
             mild = "" if mark.level in GRAVE_LEVELS else MILD
             self._above.append(_text(GUTTER, self._y, head, f"bad{mild}"))
-            for line in wrap_text(visible(mark.text), width, SMALL_FONT_PIXELS, MAX_REASON_LINES):
+            for line in wrap_text(visible(mark.text), width, LABEL_FONT_PIXELS, MAX_REASON_LINES):
                 self._y += _LINE
                 self._above.append(_text(GUTTER, self._y, line, "why"))
         if len(wrong) > MAX_MARKS_SHOWN:
@@ -279,8 +279,8 @@ class _Drawing:
         if row.kind in (NoteKind.STEP, NoteKind.END, NoteKind.LEFT_OUT):
             self._y += 24
             y = self._y - 6
-            label = fit_text(words, layout.right - GUTTER, SMALL_FONT_PIXELS)
-            end = GUTTER + text_width(label, SMALL_FONT_PIXELS) + 8
+            label = fit_text(words, layout.right - GUTTER, LABEL_FONT_PIXELS)
+            end = GUTTER + text_width(label, LABEL_FONT_PIXELS) + 8
             self._below.append(
                 f'<path class="rule" d="M{end:.1f} {y - 3:.1f}H{layout.right:.1f}"/>'
             )
@@ -295,8 +295,8 @@ class _Drawing:
 
     def _box(self, words: str, center: float, y: float, style: str, text_style: str) -> None:
         layout = self._layout
-        label = fit_text(words, layout.right - GUTTER - 20, SMALL_FONT_PIXELS)
-        width = text_width(label, SMALL_FONT_PIXELS) + 18
+        label = fit_text(words, layout.right - GUTTER - 20, LABEL_FONT_PIXELS)
+        width = text_width(label, LABEL_FONT_PIXELS) + 18
         x = min(max(center - width / 2, GUTTER), layout.right - width)
         self._above.append(
             f'<g><title>{_safe(words)}</title><rect class="{style}" x="{x:.1f}" y="{y:.1f}" '
@@ -309,7 +309,7 @@ class _Drawing:
         for style, words in _LEGEND:
             yield f'<path class="arrow {style}" d="M{x:.1f} {y - 4:.1f}h26"/>'
             yield _text(x + 32, y, words, "muted")
-            x += 32 + text_width(words, SMALL_FONT_PIXELS) + 20
+            x += 32 + text_width(words, LABEL_FONT_PIXELS) + 20
 
 
 def _style_of(row: Message | Folded | Missing) -> str:

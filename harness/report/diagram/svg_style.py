@@ -5,7 +5,7 @@ from typing import Final
 # Of a monospaced font: the width of a character by its size.
 CHARACTER_WIDTH: Final = 0.602
 FONT_PIXELS: Final = 12
-SMALL_FONT_PIXELS: Final = 11
+LABEL_FONT_PIXELS: Final = 11
 
 _LIGHT: Final = (
     "--page:#ffffff;--text:#1c2430;--muted:#5b6675;--line:#c9d1dc;--box:#f2f5f9;--edge:#b4bfcd;"
@@ -25,7 +25,7 @@ text{{fill:var(--text);white-space:pre}}
 .page{{fill:var(--page)}}
 .over{{paint-order:stroke;stroke:var(--page);stroke-width:5px;stroke-linejoin:round}}
 .title{{font-size:15px;font-weight:600}}
-.muted,.time{{fill:var(--muted);font-size:{SMALL_FONT_PIXELS}px}}
+.muted,.time{{fill:var(--muted);font-size:{LABEL_FONT_PIXELS}px}}
 .life{{stroke:var(--line)}}
 .head{{fill:var(--box);stroke:var(--edge)}}
 .name{{font-weight:600}}
@@ -41,10 +41,10 @@ text{{fill:var(--text);white-space:pre}}
 .owed{{stroke:var(--muted);stroke-dasharray:5 4}}
 .tip,.cross{{stroke-dasharray:none}}
 .band{{fill:var(--wrong-box)}} .edge{{fill:var(--wrong)}} .dot{{fill:var(--proof)}}
-.bad{{fill:var(--wrong);font-weight:600}} .why{{fill:var(--text);font-size:{SMALL_FONT_PIXELS}px}}
+.bad{{fill:var(--wrong);font-weight:600}} .why{{fill:var(--text);font-size:{LABEL_FONT_PIXELS}px}}
 .band.mild{{fill:var(--quiet-box)}} .edge.mild,.bad.mild{{fill:var(--quiet)}}
 .note{{fill:var(--box);stroke:var(--edge)}}
-.silence{{fill:var(--quiet-box)}} .still{{fill:var(--quiet);font-size:{SMALL_FONT_PIXELS}px}}
+.silence{{fill:var(--quiet-box)}} .still{{fill:var(--quiet);font-size:{LABEL_FONT_PIXELS}px}}
 .gap{{stroke:var(--quiet);stroke-dasharray:1 5;stroke-width:2}}
 .rule{{stroke:var(--line);stroke-dasharray:1 3}}
 """

@@ -259,7 +259,7 @@ def hold_command(draft: Draft, thread: PlannedThread) -> PlannedTurn:
 def hold_question(draft: Draft, thread: PlannedThread) -> PlannedTurn:
     """Start a turn, and wait until it asks about a command."""
     script = draft.script()
-    script.add_command(shows_folder=True)
+    script.add_command()
     turn = draft.start_turn(thread, script)
     draft.await_question(thread, turn)
     return turn

@@ -24,21 +24,17 @@ class TurnScript:
         self._count += 1
         return f"{self.turn.nonce}n{self._count:03d}"
 
-    def add_command(
-        self, command: str = "", *, exit_status: int = 0, shows_folder: bool = False
-    ) -> str:
+    def add_command(self, command: str = "", *, exit_status: int = 0) -> str:
         """Add a call that runs a command, a new one without `command`; return the command.
 
         A new command writes a file, so that the policy `untrusted` asks about it, and prints its
-        text without being equal to it; with `shows_folder` it prints the folder in which it runs.
+        text without being equal to it.
         """
         if not command:
             text = self.next_text()
             printed = f"{text[:3]}'{text[3:]}'"
             ending = f"; exit {exit_status}" if exit_status else ""
             command = f"echo {printed} > made-{text}.txt; echo {printed}{ending}"
-            if shows_folder:
-                command = f"touch made-{text}.txt; pwd"
         self._ask(COMMAND, command)
         self.turn.steps.append({"reply": [{"run": command}]})
         return command

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from harness.judge.verdict import Level
 from harness.search.fuzz.sessions.play import Played, Problem
-from harness.search.sequences.search import KEPT_PER_BROKEN, SequenceHabits
+from harness.search.sequences.search import KEPT_PER_BROKEN, SequenceHabits, SequenceSearcher
 
 RULE = "steer.input-arrives"
 
@@ -41,3 +42,21 @@ def test_rule_that_is_rarely_kept_is_told_with_its_counts() -> None:
     habits.serious_problems(played(3, 2))
     assert not habits.is_usual(RULE)
     assert habits.counts(RULE) == "broken 2 times, kept 3 times"
+
+
+@pytest.mark.parametrize(
+    ("kept", "known", "lines", "leads"), [(3, "", 1, 0), (12, "", 0, 1), (3, RULE, 0, 0)]
+)
+def test_search_tells_of_a_rule_that_is_rarely_kept_and_follows_up_others(
+    kept: int, known: str, lines: int, leads: int
+) -> None:
+    entries = [SimpleNamespace(rule=known)] if known else []
+    searcher = SequenceSearcher(SimpleNamespace(entries=entries), None, None, None, 0)
+    habits: Any = getattr(searcher, "_habits")  # noqa: B009 - its parts are private
+    habits.serious_problems(played(kept, 1))
+    problem = Problem(RULE, "it did not arrive", Level.SHOULD)
+    getattr(searcher, "_doubtful")["", ""] = (None, problem)  # noqa: B009
+    getattr(searcher, "_judge_doubtful")()  # noqa: B009
+    told = searcher.campaign.broken_should
+    assert told == [f"broken 1 times, kept {kept} times: it did not arrive"] * lines
+    assert len(getattr(searcher, "_leads")) == leads  # noqa: B009
