@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from harness.play.config import configure
 from harness.search.sequences import alphabet, goals
 from harness.search.sequences import search as searching
-from harness.search.sequences.planning import ONE_THREAD, TWO_THREADS
+from harness.search.sequences.goals import Plan
+from harness.search.sequences.planning import ONE_THREAD, TWO_THREADS, Goal, plan_tuples
 from harness.search.sequences.search import SequenceCampaign, search_sequences
 from tests.processes import run_warm
 
@@ -108,3 +110,28 @@ def test_request_that_is_deaf_the_second_time_is_found_with_a_short_case(
     failure = causes["request.answered"]
     assert "turn/interrupt" in failure.text
     assert len(failure.document["client"]) <= 20
+
+
+def test_leak_between_threads_is_confirmed_by_a_later_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversation with one thread fails after another conversation, and not alone."""
+    turn = [operation for operation in alphabet.OPERATIONS if operation.name == "turn"]
+
+    def plan_of(scope: str) -> Plan:
+        goal = Goal(scope, ("turn", "turn"))
+        twice = chain.from_iterable(plan_tuples(turn, 2, {goal}, scope) for _ in range(2))
+        return Plan(scope, lambda offered, goals: twice)
+
+    monkeypatch.setattr(searching, "LANES", 1)
+    monkeypatch.setattr(searching, "SHRINK_SECONDS", 0.1)
+    broken = ROOT / "fixtures/servers/broken/leaks_state.py"
+
+    def search_with(*scopes: str) -> SequenceCampaign:
+        monkeypatch.setattr(searching, "PLANS", tuple(map(plan_of, scopes)))
+        return search(f"'{sys.executable}' '{broken}'", cases=20)
+
+    alone = search_with(ONE_THREAD)
+    assert not alone.failures
+    assert "item.completed-after-started" in alone.unsteady[0]
+    campaign = search_with(ONE_THREAD, TWO_THREADS)
+    assert [failure.cause for failure in campaign.failures] == ["item.completed-after-started"]
+    assert campaign.unsteady == []

@@ -18,7 +18,7 @@ from harness.play.session.capability_prober import CapabilityProber
 from harness.play.session.servers import SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import FailureKind, StepFailure
-from harness.search.fuzz.causes import Causes
+from harness.search.fuzz.causes import Causes, place_of
 from harness.search.fuzz.sessions.confirm import MAX_STEP_SECONDS, Small, make_small
 from harness.search.fuzz.sessions.habits import MIN_TIMES_KEPT, Habits
 from harness.search.fuzz.sessions.lanes import Lanes, WaitingJobs, further_benches
@@ -71,12 +71,29 @@ class SequenceCampaign(SessionCampaign):
 
 
 @dataclass(frozen=True, slots=True)
-class _Lead:
-    """A problem to follow up after the plays, with the sequence that shows it."""
+class _Sighting:
+    """A problem that was seen in a sequence."""
 
     sequence: PlannedSequence
     problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """A problem to follow up after the plays: where it was seen first, and in other plans.
+
+    What an earlier conversation left in the process shows in a play alone only if its own sequence
+    does the same before: a pair across two threads does, a single operation does not.
+    """
+
+    first: _Sighting
     occasion: str
+    in_plans: dict[str, _Sighting]
+
+    @property
+    def problem(self) -> Problem:
+        """Return the problem as it was seen first."""
+        return self.first.problem
 
 
 def search_sequences(
@@ -163,6 +180,7 @@ class SequenceSearcher(Searcher):
         self._stops: Counter[str] = Counter()
         self._carried_out: set[str] = set()
         self._leads: list[_Lead] = []
+        self._plan = ""
         self._habits = SequenceHabits()
         # The first problem of each SHOULD rule and occasion, until it is known what is usual.
         self._doubtful: dict[tuple[str, str], tuple[PlannedSequence, Problem]] = {}
@@ -230,7 +248,7 @@ class SequenceSearcher(Searcher):
         coverage.drop(self._lacks)
         wanted = set(coverage.open_goals(plan.scope))
         offered = [operation for operation in OPERATIONS if operation.name not in self._lacks]
-        before = len(wanted)
+        before, self._plan = len(wanted), plan.scope
         conversations = plan.conversations(offered, wanted)
         number = None if self._cases_left == math.inf else int(self._cases_left)
         self._interruption.wait(
@@ -319,9 +337,14 @@ class SequenceSearcher(Searcher):
             self._note_lead(sequence, problem)
 
     def _note_lead(self, sequence: PlannedSequence, problem: Problem) -> None:
+        seen = _Sighting(sequence, problem)
         if self._is_new(problem):
             occasion = self._causes.follow(problem.cause, problem.occasion)
-            self._leads.append(_Lead(sequence, problem, occasion))
+            self._leads.append(_Lead(seen, occasion, {self._plan: seen}))
+            return
+        for lead in self._leads:
+            if _is_same(lead.problem, problem):
+                lead.in_plans.setdefault(self._plan, seen)
 
     def _follow_lead(self, lead: _Lead) -> None:
         """Confirm a problem with few operations, shrink it, and report it.
@@ -336,7 +359,7 @@ class SequenceSearcher(Searcher):
         )
         if problem.cause == STOPPED_CAUSE:
             shows = partial(_stopped_at, problem)
-        for document in self._shorter_documents(lead):
+        for document in _documents_to_try(lead):
             played = self.play(document, fresh=True, bound=MAX_STEP_SECONDS)
             if shows(played) is None:
                 continue
@@ -351,11 +374,20 @@ class SequenceSearcher(Searcher):
         self._unsteady.setdefault(problem.cause, problem.text)
         self.campaign.unsteady = list(self._unsteady.values())
 
-    def _shorter_documents(self, lead: _Lead) -> Iterator[Json]:
-        """Yield shorter conversations that may show the problem, and the whole one."""
-        sequence = lead.sequence
+
+def _is_same(problem: Problem, other: Problem) -> bool:
+    """Return whether two problems have the same cause, and nothing says that they differ."""
+    if problem.cause == STOPPED_CAUSE:
+        return (other.cause, other.occasion) == (problem.cause, problem.occasion)
+    return other.cause == problem.cause and place_of(other.occasion) == place_of(problem.occasion)
+
+
+def _documents_to_try(lead: _Lead) -> Iterator[Json]:
+    """Yield conversations that may show the problem alone: of each plan the shorter ones first."""
+    for seen in lead.in_plans.values():
+        sequence, step = seen.sequence, seen.problem.step
         place = max(
-            (place for place, span in enumerate(sequence.spans) if span.first < lead.problem.step),
+            (place for place, span in enumerate(sequence.spans) if span.first < step),
             default=0,
         )
         if sequence.shorten is not None:
