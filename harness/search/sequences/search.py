@@ -72,28 +72,24 @@ class SequenceCampaign(SessionCampaign):
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """A problem that was seen in a sequence."""
+    """A problem that a sequence of a plan showed."""
 
+    plan: str
     sequence: PlannedSequence
     problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
 class _Lead:
-    """A problem to follow up after the plays: where it was seen first, and in other plans.
+    """A problem to follow up after the plays, and the first sequence of each plan that showed it.
 
     What an earlier conversation left in the process shows in a play alone only if its own sequence
     does the same before: a pair across two threads does, a single operation does not.
     """
 
-    first: _Sighting
+    problem: Problem
     occasion: str
     in_plans: dict[str, _Sighting]
-
-    @property
-    def problem(self) -> Problem:
-        """Return the problem as it was seen first."""
-        return self.first.problem
 
 
 def search_sequences(
@@ -182,8 +178,8 @@ class SequenceSearcher(Searcher):
         self._leads: list[_Lead] = []
         self._plan = ""
         self._habits = SequenceHabits()
-        # The first problem of each SHOULD rule and occasion, until it is known what is usual.
-        self._doubtful: dict[tuple[str, str], tuple[PlannedSequence, Problem]] = {}
+        # By plan, SHOULD rule and occasion: the first problem, until it is known what is usual.
+        self._doubtful: dict[tuple[str, str, str], _Sighting] = {}
         self._cases_left = math.inf
 
     def run_sequences(
@@ -220,9 +216,10 @@ class SequenceSearcher(Searcher):
     def _judge_doubtful(self) -> None:
         """Follow up broken SHOULD rules that are usually kept; tell of the others."""
         lines: dict[str, str] = {}
-        for sequence, problem in self._doubtful.values():
+        for seen in self._doubtful.values():
+            problem = seen.problem
             if self._habits.is_usual(problem.cause):
-                self._note_lead(sequence, problem)
+                self._note_lead(seen)
             elif self._is_new(problem):
                 line = f"{self._habits.counts(problem.cause)}: {problem.text}"
                 lines.setdefault(problem.cause, line)
@@ -317,11 +314,11 @@ class SequenceSearcher(Searcher):
             elif span.first < unmet.line:
                 self._note_stop(sequence, span.operation, unmet)
         for problem in self._habits.serious_problems(result):
-            self._note_lead(sequence, problem)
+            self._note_lead(_Sighting(self._plan, sequence, problem))
         for problem in result.problems:
             if problem.level is Level.SHOULD:
-                key = problem.cause, problem.occasion
-                self._doubtful.setdefault(key, (sequence, problem))
+                key = self._plan, problem.cause, problem.occasion
+                self._doubtful.setdefault(key, _Sighting(self._plan, sequence, problem))
         if self.on_progress is not None:
             self.on_progress(f"{campaign.cases} conversations; {self._covered_words()}")
 
@@ -334,17 +331,17 @@ class SequenceSearcher(Searcher):
         elif operation in self._carried_out and unmet.kind is FailureKind.TIMEOUT:
             words = f"{operation!r}, carried out elsewhere, stopped here: {unmet.message}"
             problem = Problem(STOPPED_CAUSE, words, step=unmet.line, occasion=operation)
-            self._note_lead(sequence, problem)
+            self._note_lead(_Sighting(self._plan, sequence, problem))
 
-    def _note_lead(self, sequence: PlannedSequence, problem: Problem) -> None:
-        seen = _Sighting(sequence, problem)
+    def _note_lead(self, seen: _Sighting) -> None:
+        problem = seen.problem
         if self._is_new(problem):
             occasion = self._causes.follow(problem.cause, problem.occasion)
-            self._leads.append(_Lead(seen, occasion, {self._plan: seen}))
+            self._leads.append(_Lead(problem, occasion, {seen.plan: seen}))
             return
         for lead in self._leads:
             if _is_same(lead.problem, problem):
-                lead.in_plans.setdefault(self._plan, seen)
+                lead.in_plans.setdefault(seen.plan, seen)
 
     def _follow_lead(self, lead: _Lead) -> None:
         """Confirm a problem with few operations, shrink it, and report it.
@@ -376,7 +373,7 @@ class SequenceSearcher(Searcher):
 
 
 def _is_same(problem: Problem, other: Problem) -> bool:
-    """Return whether two problems have the same cause, and nothing says that they differ."""
+    """Return whether two problems have the same cause, at the same place."""
     if problem.cause == STOPPED_CAUSE:
         return (other.cause, other.occasion) == (problem.cause, problem.occasion)
     return other.cause == problem.cause and place_of(other.occasion) == place_of(problem.occasion)

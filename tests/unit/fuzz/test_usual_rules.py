@@ -55,8 +55,11 @@ def test_search_tells_of_a_rule_that_is_rarely_kept_and_follows_up_others(
     habits: Any = getattr(searcher, "_habits")  # noqa: B009 - its parts are private
     habits.serious_problems(played(kept, 1))
     problem = Problem(RULE, "it did not arrive", Level.SHOULD)
-    getattr(searcher, "_doubtful")["", ""] = (None, problem)  # noqa: B009
+    for plan in ("alone", "across"):
+        seen = SimpleNamespace(plan=plan, sequence=None, problem=problem)
+        getattr(searcher, "_doubtful")[plan, RULE, ""] = seen  # noqa: B009
     getattr(searcher, "_judge_doubtful")()  # noqa: B009
     told = searcher.campaign.broken_should
     assert told == [f"broken 1 times, kept {kept} times: it did not arrive"] * lines
-    assert len(getattr(searcher, "_leads")) == leads  # noqa: B009
+    plans = [set(lead.in_plans) for lead in getattr(searcher, "_leads")]  # noqa: B009
+    assert plans == [{"alone", "across"}] * leads
