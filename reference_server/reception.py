@@ -25,7 +25,7 @@ from reference_server.transport.websocket import WebSocketTransport
 _log = logging.getLogger(__name__)
 
 CONNECTIONS = 256
-"""Connections at once, those whose handshake is under way included."""
+"""Connections at once by default, those whose handshake is under way included."""
 _DONE = (1000, "")
 _GOING_AWAY = (1001, "the server ends")
 _TRY_AGAIN_LATER = (1013, "too slow: connect again, and thread/resume shows what was missed")
@@ -104,10 +104,11 @@ class Reception:
             await self._server.host(self._edge(StdioTransport(stream)), "")
 
     def _overload_error(self) -> str | None:
-        if self._count <= CONNECTIONS:
+        limit = self._admission.max_connections or CONNECTIONS
+        if self._count <= limit:
             return None
-        words = f"there are {CONNECTIONS} connections, and no more are taken"
-        if self._count == CONNECTIONS + 1:
+        words = f"there are {limit} connections, and no more are taken"
+        if self._count == limit + 1:
             # Logged for the first one only: there may be thousands.
             _log.warning("a connection was refused: %s", words)
         return words

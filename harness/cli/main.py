@@ -17,6 +17,7 @@ from harness.cli.commands import (
     drift_options,
     fault_options,
     fuzz_options,
+    load_options,
     matrix_options,
     model_options,
     mutate_options,
@@ -256,6 +257,7 @@ app.command(cls=FolderCommand)(run_commands.report)
 app.command(cls=FolderCommand)(watch_options.watch)
 app.command(cls=FolderCommand)(run_commands.compare)
 app.command(cls=FolderCommand)(run_commands.ledger)
+app.command(cls=KeepingCommand)(load_options.load)
 app.command()(fault_options.faulty)
 app.command()(double_options.double)
 app.command()(record_options.record)

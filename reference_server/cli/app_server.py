@@ -124,6 +124,8 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _add_listening(parser: "argparse.ArgumentParser") -> None:
+    from reference_server.cli.one_message import whole_number
+
     options = parser.add_argument_group("listening")
     options.add_argument(
         "--listen",
@@ -144,6 +146,12 @@ def _add_listening(parser: "argparse.ArgumentParser") -> None:
         action="append",
         default=[],
         help="let pages of this origin connect, as in https://example.org; may be repeated",
+    )
+    options.add_argument(
+        "--max-connections",
+        type=whole_number,
+        metavar="N",
+        help="connections at once; 256 by default, and further ones are refused",
     )
 
 
@@ -240,12 +248,20 @@ def _listen_options(
     parser: "argparse.ArgumentParser", parsed: "argparse.Namespace"
 ) -> "ListenOptions | None":
     if parsed.listen in (None, "stdio", "stdio://"):
-        if parsed.token_env or parsed.token_file or parsed.allow_origin:
-            parser.error("--token-env, --token-file and --allow-origin need --listen")
+        if parsed.token_env or parsed.token_file or parsed.allow_origin or parsed.max_connections:
+            parser.error(
+                "--token-env, --token-file, --allow-origin and --max-connections need --listen"
+            )
         return None
     from reference_server.cli.listening import ListenOptions
 
-    return ListenOptions(parsed.listen, parsed.token_env, parsed.token_file, parsed.allow_origin)
+    return ListenOptions(
+        parsed.listen,
+        parsed.token_env,
+        parsed.token_file,
+        parsed.allow_origin,
+        parsed.max_connections,
+    )
 
 
 def run(arguments: Sequence[str]) -> int:

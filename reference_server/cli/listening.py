@@ -34,6 +34,7 @@ class ListenOptions:
     token_env: str | None = None
     token_file: str | None = None
     origins: Sequence[str] = ()
+    max_connections: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ def _admission(
         token=token,
         origins=frozenset(options.origins),
         checks_host=isinstance(address, TcpAddress) and address.is_loopback,
+        max_connections=options.max_connections,
     )
 
 

@@ -29,12 +29,14 @@ class Admission:
     """Conditions of connecting. `checks_host`: the Host must be a loopback address or localhost.
 
     `missing_reason` returns the reason why a request's path is unknown, None for a known one.
+    `max_connections` are admitted at once, None for the usual number.
     """
 
     token: str | None = None
     origins: frozenset[str] = frozenset()
     checks_host: bool = True
     missing_reason: Callable[[str], str | None] = lambda _path: None
+    max_connections: int | None = None
 
     def refusal(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
         """Return the status and the reason of a request's refusal; None if it is admitted."""

@@ -36,6 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "harness.report": ("jinja2", "jsonschema_rs", "markupsafe", "pydantic", "rich"),
     "harness.play": ("anyio", "psutil"),
     "harness.search": ("anyio", "covertable", "hypothesis", "psutil", "pydantic", "yaml"),
+    "harness.load": ("anyio", "gevent", "locust"),
     "harness.cli": ("anyio", "prompt_toolkit", "pytest", "starlette", "typer", "websockets"),
 }
 # What every room may import: the exceptions, and standard output.
@@ -79,6 +80,8 @@ APART: dict[str, str] = {
     "report.snapshot report.terminal play.client_duties play.client_tests search.mutation",
     "search.mutation": "protocol.wire trace.record judge.ledger report play.client_duties "
     "play.client_tests search.fuzz",
+    "load": "protocol.wire trace.record trace.surface judge.ledger faults report.compare "
+    "report.snapshot report.terminal play.client_duties play.client_tests search",
     "cli.commands": "protocol.wire play.client_tests cli.suite",
     "cli.connect": "trace.record trace.surface judge.ledger faults report.compare report.snapshot "
     "report.terminal play search cli.commands cli.suite",
@@ -87,6 +90,8 @@ APART: dict[str, str] = {
 }
 # Libraries of one part of their room alone.
 ALONE = {
+    "gevent": "load",
+    "locust": "load",
     "hypothesis": "search.fuzz",
     "jinja2": "report.html",
     "jsonschema_rs": "protocol.spec",
@@ -340,9 +345,11 @@ def _modules_of(requirements: list[str]) -> set[str]:
 
 def test_the_package_imports_only_its_requirements() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    declared = _modules_of(project["project"]["dependencies"])
-    # The cores of pydantic, httpx and jinja2 come with them.
-    cores = ("pydantic_core", "httpcore", "markupsafe")
+    extras = project["project"]["optional-dependencies"].values()
+    named = [*project["project"]["dependencies"], *(one for extra in extras for one in extra)]
+    declared = _modules_of(named)
+    # The cores of pydantic, httpx and jinja2 come with them, and gevent with Locust.
+    cores = ("pydantic_core", "httpcore", "markupsafe", "gevent")
     known = {*declared, *OURS, *sys.stdlib_module_names, *cores}
     wrong = [
         f"{one.place}: {one.imported}"

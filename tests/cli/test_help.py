@@ -22,6 +22,7 @@ HARNESS = (
     "double",
     "record",
     "drift",
+    "load",
     "matrix",
     "bisect",
     "mutate",

@@ -270,12 +270,14 @@ async def test_a_server_that_ends_waits_for_no_handshake(tmp_path) -> None:
                 await server.ended.wait()
 
 
+@pytest.mark.parametrize("own_limit", [None, 3], ids=["usual", "own"])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_there_is_a_limit_on_connections_and_who_is_there_stays(
-    tmp_path, kind, monkeypatch
+    tmp_path, kind, own_limit, monkeypatch
 ) -> None:
-    monkeypatch.setattr(reception, "CONNECTIONS", 3)
-    async with listening(tmp_path / "home", kind) as server:
+    monkeypatch.setattr(reception, "CONNECTIONS", 256 if own_limit else 3)
+    admission = Admission(max_connections=own_limit)
+    async with listening(tmp_path / "home", kind, admission=admission) as server:
         async with server.client() as first, server.client() as second:
             for peer in (first, second):
                 await peer.request("initialize", {})

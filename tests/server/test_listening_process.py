@@ -173,6 +173,7 @@ def test_a_server_that_was_killed_is_followed_by_another(spawn, tmp_path: Path) 
         (["--listen", "unix:none/s"], "no folder"),
         (["--listen", "http://127.0.0.1:1"], "unknown kind"),
         (["--token-env", "T"], "need --listen"),
+        (["--max-connections", "5"], "need --listen"),
         (["--allow-origin", "https://example.org"], "need --listen"),
         (["--listen", "unix:s", "--token-env", "T", "--token-file", "f"], "not allowed with"),
     ],

@@ -130,6 +130,18 @@ def fuzz_page(fuzz: dict[str, Any]) -> str:
     )
 
 
+def load_page(load: dict[str, Any]) -> str:
+    """Return the page of the JSON results of `harness load`, which links to Locust's pages."""
+    clean = all(step["clean"] for step in load["steps"])
+    return _render(
+        "load.html.j2",
+        heading="harness load",
+        tone="pass" if clean else "fail",
+        sections=[("steps", "Steps", len(load["steps"]))],
+        load=load,
+    )
+
+
 def _render(template: str, **values: Any) -> str:
     title = f"{values['heading']}: {template.partition('.')[0]}"
     return render(template, title=title, harness=version(DISTRIBUTION), **values)

@@ -19,8 +19,9 @@ from harness.scenario.races import placements
 from harness.trace.nearest import unknown_name
 from harness.trace.surfaces import SESSION, surface_of
 
-# The scenario name of the cases of `harness fuzz`.
+# The scenario names of the cases of `harness fuzz`, and of conversations under load.
 FUZZ = "fuzz"
+LOAD = "load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def _suggestions(glob: str, all_ids: set[str]) -> set[str]:
 
 
 def _bundled_names() -> set[str]:
-    return {*bundled_ids(), FUZZ}
+    return {*bundled_ids(), FUZZ, LOAD}
 
 
 def _folders(names: Iterable[str]) -> set[str]:

@@ -41,6 +41,7 @@ UNUSABLE = {
     "doctor": "--target nobody",
     "fuzz": "--target nobody",
     "replay": "nothing --target nobody",
+    "load": "--target nobody",
     "faulty": "--fault no-such -- true",
     "drift": "--target nobody",
     "double": "--dialect codex-3 -- true",

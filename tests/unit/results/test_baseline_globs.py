@@ -28,6 +28,7 @@ def check(glob: str, *given: Path) -> None:
         "*search",
         "turns/plain-tur?",
         "fuzz",
+        "load",
         "turns/plain-turn@interrupt",
         "*@interrupt@*",
         "*@steer@model:done",
