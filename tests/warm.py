@@ -66,7 +66,8 @@ OTHERS = (
 )
 # For tests of this project, where they have their development dependencies.
 OF_DEVELOPERS = ("faker.contrib.pytest.plugin", "pytest_timeout", "respx.plugin")
-NOT_IMPORTED = "harness.report.snapshot"
+# The users of Locust replace the blocking functions of their process.
+NOT_IMPORTED = ("harness.report.snapshot", "harness.load.users")
 RUN = "harness.cli.suite"
 
 
