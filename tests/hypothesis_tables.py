@@ -22,3 +22,5 @@ def make_tables() -> None:
         charmap.charmap()
         charmap.intervals_from_codec("utf-8")
     configuration.set_hypothesis_home_dir(None)
+    # A later fork may start pytest, whose plugin of hypothesis would warn of what was read here.
+    configuration.notice_initialization_restarted(warn=False)
