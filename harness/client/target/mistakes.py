@@ -102,4 +102,4 @@ def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
         for inner in (annotation, *get_args(annotation)):
             if isinstance(inner, type) and issubclass(inner, BaseModel):
                 model = inner
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -172,6 +172,10 @@ def test_a_row_makes_a_column_for_each_combination() -> None:
     [
         ("", "m.toml:1:1: the key 'target' is missing"),
         ('[[target]]\nname = "a"\nserver-cmb = "b"', "m.toml:3:1: unknown key 'server-cmb'"),
+        (
+            '[[target]]\nname = "a"\nserver_cmd = "b"',
+            "m.toml:3:1: unknown key 'server_cmd'; did you mean 'server-cmd'?",
+        ),
         ('[[target]]\nname = "a"', "m.toml:2:8: the target 'a' has no command; give it server-cmd"),
         (
             '[[target]]\nname = "a"\nserver-cmd = "b"\nsurfaces = ["exec"]',
