@@ -19,6 +19,7 @@ from harness.cli.commands import (
     fuzz_options,
     load_options,
     matrix_options,
+    merge,
     model_options,
     mutate_options,
     profile_options,
@@ -254,6 +255,7 @@ def docs(
 
 app.command(cls=FolderCommand)(run_commands.status)
 app.command(cls=FolderCommand)(run_commands.report)
+app.command(cls=FolderCommand)(merge.merge)
 app.command(cls=FolderCommand)(watch_options.watch)
 app.command(cls=FolderCommand)(run_commands.compare)
 app.command(cls=FolderCommand)(run_commands.ledger)

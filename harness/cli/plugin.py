@@ -35,6 +35,7 @@ _NEEDS_A_TARGET = (
     "snapshots",
     "confine",
     "confine_auto",
+    "shard",
 )
 _TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
 _PREFIX = "--harness-"
@@ -95,6 +96,10 @@ def _options(add: Callable[..., None]) -> None:
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
     lanes = "scenarios that are played at once, each on a server of its own (default: by the cores)"
     add("--lanes", type=_at_least_one, default=None, metavar="N", help=lanes)
+    shard = "play the K-th of N parts of the scenarios; harness merge makes one report of all parts"
+    add("--shard", default="", metavar="K/N", help=shard)
+    durations = "divide by these durations (harness merge --write-durations), not by number"
+    add("--durations", default="", metavar="FILE", help=durations)
     confine = "confine the server: its own folders, no secrets, loopback alone (Linux, bubblewrap)"
     add("--confine", action="store_true", help=confine)
     auto = "as --confine where that is possible; elsewhere one line says why not"

@@ -74,20 +74,25 @@ def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> I
     if report.unchecked:
         yield _shorten(f"baseline entries not checked: {', '.join(report.unchecked)}")
     verdict, reasons = verdict_words(report), ", ".join(report.red_reasons())
-    link = " because of " if verdict in ("RED", "ERROR") else "; red because of "
+    link = (
+        " because of " if verdict.partition(" of ")[0] in ("RED", "ERROR") else "; red because of "
+    )
     yield f"verdict: {verdict}{link if reasons else ''}{reasons}"
+    if report.shard is not None:
+        yield "  the verdict of the whole run: harness merge, with the reports of all shards"
 
 
 def verdict_words(report: Report) -> str:
     """Return GREEN, RED, or ERROR if only the harness failed, and whether the verdict is final."""
     verdict = "ERROR" if report.is_error else "RED" if report.red else "GREEN"
+    part = f" of shard {report.shard.name} alone" if report.shard is not None else ""
     if report.interrupted:
-        return f"INTERRUPTED ({verdict} so far)"
+        return f"INTERRUPTED ({verdict} so far){part}"
     if report.unplayed:
         items = len(report.scenarios) + len(report.races)
         unplayed = f"{len(report.unplayed)} of {items} were not played"
-        return f"{verdict} so far, NOT WHOLE: --max-time was over, and {unplayed}"
-    return verdict
+        return f"{verdict} so far{part}, NOT WHOLE: --max-time was over, and {unplayed}"
+    return f"{verdict}{part}"
 
 
 def _start_lines(starts: Sequence[ServerStart]) -> Iterator[str]:

@@ -70,6 +70,8 @@ APART: dict[str, str] = {
     "report.html": "protocol.wire trace.record judge.ledger model client faults report.snapshot",
     "report.results": "protocol.wire trace.record trace.surface model client.peer client.transport "
     "faults report.compare report.snapshot report.terminal",
+    "report.shards": "protocol.wire trace.record judge.ledger model client.peer client.transport "
+    "faults report.compare report.terminal",
     "report.snapshot": "protocol.spec protocol.wire trace.surface judge model client faults "
     "scenario report.compare report.results report.terminal",
     "play": "report.compare report.snapshot report.terminal play.client_duties play.client_tests",

@@ -32,6 +32,7 @@ HARNESS = (
     "docs",
     "status",
     "report",
+    "merge",
     "compare",
     "ledger",
     "scenario",

@@ -296,6 +296,7 @@ def test_the_page_names_each_input_and_its_default() -> None:
     [
         ("github-actions", "action.yml"),
         ("github-workflows", ".github/workflows/conformance.yml"),
+        ("github-workflows", ".github/workflows/shards.yml"),
         ("gitlab-ci", ".gitlab-ci.yml"),
     ],
 )

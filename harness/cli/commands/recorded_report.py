@@ -52,27 +52,33 @@ def find_recorded(word: str) -> Recorded:
         return _RecordedMatrix(plain)
     if plain.keys() >= _FUZZ_MEMBERS:
         return _RecordedFuzz(plain)
-    return _RecordedRun(find_run(word).report)
+    return RecordedRun(find_run(word).report)
 
 
-class _RecordedRun:
-    def __init__(self, report: Report) -> None:
-        self._report = report
+class RecordedRun:
+    """A report, with the exit status of its run if that is known."""
+
+    def __init__(self, report: Report, status: int | None = None) -> None:
+        self._report, self._status = report, status
 
     def text_lines(self) -> Iterable[str]:
+        """Return the summary."""
         from harness.report.terminal import summary
 
         return summary(self._report, load_book())
 
     def markdown_lines(self) -> Iterable[str]:
+        """Return the Markdown page."""
         from harness.report.markdown import markdown
 
         return markdown(self._report, load_book(), version(DISTRIBUTION)).splitlines()
 
     def to_plain(self) -> Any:
-        return to_plain(self._report)
+        """Return the JSON report as builtins."""
+        return to_plain(self._report, self._status)
 
     def html(self) -> str:
+        """Return the page for a browser."""
         from harness.report.html.page import run_page
         from harness.report.html.scenario_facts import read_facts
 
@@ -80,6 +86,7 @@ class _RecordedRun:
         return run_page(self._report, load_book(), version(DISTRIBUTION), facts)
 
     def columns(self) -> Iterable[Column]:
+        """Return the target, for a badge."""
         return [Column(self._report.target, self._report.target, "", "", {}, report=self._report)]
 
 

@@ -89,6 +89,12 @@ def run(
             min=1, help="scenarios played at once, each on a server of its own; by the cores"
         ),
     ] = None,
+    shard: Annotated[
+        str, typer.Option(metavar="K/N", help="the K-th of N parts, for harness merge")
+    ] = "",
+    durations: Annotated[
+        str, typer.Option(metavar="FILE", help="divide by these durations, not by number")
+    ] = "",
     workers: Annotated[int, typer.Option("-n", min=0, help="worker processes (0: none)")] = 0,
     json: JsonOption = "",
     junit: Annotated[
@@ -136,6 +142,8 @@ def run(
         ("--harness-expires", expires),
         ("--harness-repeat", str(repeat)),
         ("--harness-retries", str(retries)),
+        ("--harness-shard", shard),
+        ("--harness-durations", durations),
         ("--harness-lanes", "" if lanes is None else str(lanes)),
         ("--harness-max-time", "" if max_time is None else str(max_time)),
         ("--harness-require", ",".join(require or ())),

@@ -19,6 +19,7 @@ from harness.cli.suite.item_selection import (
 )
 from harness.cli.suite.items import RaceItem, ScenarioFile, ScenarioItem
 from harness.cli.suite.selection import Selection, selection, tags
+from harness.cli.suite.sharding import Sharding
 from harness.cli.suite.unused_words import unused_word
 from harness.judge.rules.discovery import all_rules
 from harness.play.config import Config
@@ -62,6 +63,7 @@ class Collecting:
         failing: Failing,
         furnish: Callable[[ScenarioFile], None],
         is_interrupted: Callable[[], bool],
+        sharding: Sharding | None = None,
     ) -> None:
         self._option = option
         self.unplayed = self.note = ""
@@ -72,6 +74,7 @@ class Collecting:
         self._failing = failing
         self._furnish = furnish
         self._is_interrupted = is_interrupted
+        self._sharding = sharding
         self._is_worker = hasattr(pytest_config, "workerinput")
         self._selection = selection(option.race, option.markexpr)
         self._tags = tags(option.tag)
@@ -162,16 +165,31 @@ class Collecting:
         if self._is_worker or self._failing.distributes:
             return  # Workers report their items to the controller.
         playable = [item for item in session.items if isinstance(item, Playable | FuzzItem)]
-        self._check_played([item.nodeid for item in playable])
+        sharding = self._sharding
+        self._check_played(sharding.ids if sharding else [item.nodeid for item in playable])
         if self.unplayed:
             session.items.clear()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """End a run with nothing to play if workers collect; only ids of tests have colons."""
+        """End a run with nothing to play if workers collect; only ids of tests have colons.
+
+        A shard is checked when its workers have ended: only they know the scenarios of the others.
+        """
+        if self._sharding is not None:
+            return
         self._check_played([node_id for node_id in ids if "::" not in node_id])
         if self.unplayed:
             self._failing.interrupt("nothing to play on the server")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Check a shard that workers played."""
+        try:
+            return (yield)
+        finally:
+            if self._sharding is not None and self._failing.distributes:
+                self._check_played(self._sharding.ids)
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

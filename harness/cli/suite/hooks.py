@@ -28,12 +28,19 @@ from harness.cli.suite.github import GithubStep, in_actions
 from harness.cli.suite.interruption import Stopping
 from harness.cli.suite.items import ScenarioFile, ScenarioItem
 from harness.cli.suite.junit import describe_run, name_rule, name_scenario
-from harness.cli.suite.lane_jobs import Laning
+from harness.cli.suite.lane_jobs import Laning, lanes_of
 from harness.cli.suite.own_trouble import check_worker_texts
-from harness.cli.suite.report_files import STATUS_NOT_WRITTEN, ReportFiles, report_html, report_json
+from harness.cli.suite.report_files import (
+    STATUS_NOT_WRITTEN,
+    ReportFiles,
+    check_report_files,
+    report_html,
+    report_json,
+)
 from harness.cli.suite.reporting import Synthetic, emit, print_summary
 from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.run_history import RunHistory
+from harness.cli.suite.sharding import Sharding
 from harness.cli.suite.snapshots import Snapshots
 from harness.client.target.confine.entering import enter_confined_run
 from harness.client.target.host import Lack
@@ -46,7 +53,6 @@ from harness.play.worker_session import WorkerSession
 from harness.report.json_form import DISTRIBUTION
 from harness.report.markdown import markdown
 from harness.report.progress.log import run_name
-from harness.report.report_file import write_problem
 from harness.report.results import expiry
 from harness.report.results.baseline import mark_known_finding
 from harness.report.results.baseline_globs import check_globs
@@ -65,6 +71,7 @@ from harness.report.results.rerun_command import Programs
 from harness.report.results.server_starts import ServerStart, StartReason
 from harness.report.results.users_scenarios import user_scenarios_of
 from harness.report.scenario_story import Stories
+from harness.report.shards.values import Shard
 from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.loader import Loaded
 from harness.trace.surfaces import SESSION, surface_of
@@ -72,7 +79,7 @@ from harness.trace.surfaces import SESSION, surface_of
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 STARTS, RELEASE = "harness_starts", "harness_release"
 RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
-CONFINED = "harness_confined"
+CONFINED, SHARD = "harness_confined", "harness_shard"
 STATUS_INCOMPLETE = 6
 """The exit status of a run that ran out of time, with nothing wrong in what was played."""
 
@@ -91,6 +98,9 @@ class PytestPlugin:
         # The controller has checked once for all workers what this machine lacks.
         lacks = None if worker is None else [Lack(**lack) for lack in worker[LACKS]]
         arguments = read_arguments(config)
+        self._sharding = Sharding(option) if option.shard else None
+        if self._sharding is not None:
+            config.pluginmanager.register(self._sharding, "harness-sharding")
         self._update = BaselineUpdate(option) if option.update_baseline else None
         # Workers are started from the network of the controller.
         confined, self._confinement_note = False if worker is None else worker[CONFINED], ""
@@ -125,7 +135,7 @@ class PytestPlugin:
         check_globs(self.config.entry_scenarios, self._named_paths)
         if worker is None:
             check_worker_texts(config)
-            _check_report_files(config)
+            check_report_files(config)
         self._pytest = config
         self._is_worker = worker is not None
         self._stopping = Stopping(config, self.config.base)
@@ -135,7 +145,7 @@ class PytestPlugin:
             self.config,
             self._stopping.interruption,
             worker=worker["workerid"] if worker else "main",
-            lanes=_lanes_of(option, self.config.profile.lanes, is_worker=worker is not None),
+            lanes=lanes_of(option, self.config.profile.lanes, is_worker=worker is not None),
             play=self._play,
         )
         target = self.config.option or self.config.profile.name
@@ -147,7 +157,7 @@ class PytestPlugin:
             confined=profile.is_confined,
             required=option.require,
         )
-        self._required: str = option.require
+        self._option, self._required = option, str(option.require)
         self._stories = Stories(programs)
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
@@ -179,8 +189,8 @@ class PytestPlugin:
             self._failing,
             self._furnish,
             lambda: bool(self._stopping.interruption.signal),
+            self._sharding,
         )
-
         github = GithubStep(config, lambda: self.report, self._page)
         if worker is None and option.harness_run and in_actions(os.environ):
             config.pluginmanager.register(github, "harness-github")
@@ -286,6 +296,7 @@ class PytestPlugin:
             output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
             output["harness_findings"] = [finding_to_plain(finding) for finding in findings]
             output[FUZZED] = self._fuzzing.results
+            output[SHARD] = self._sharding.to_plain() if self._sharding is not None else {}
             output[STARTS] = [[start.reason.value, start.scenario] for start in self._starts]
         else:
             self._loose += findings
@@ -310,6 +321,8 @@ class PytestPlugin:
         plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
         self._loose += [finding_from_plain(finding) for finding in plain]
         self._fuzzing.results += getattr(node, "workeroutput", {}).get(FUZZED, [])
+        if self._sharding is not None:
+            self._sharding.take(getattr(node, "workeroutput", {}).get(SHARD, {}))
         for reason, scenario in getattr(node, "workeroutput", {}).get(STARTS, []):
             self._starts.append(ServerStart(StartReason(reason), scenario))
 
@@ -317,7 +330,7 @@ class PytestPlugin:
         """Report the rules, if anything was judged."""
         has_results = (
             self._outcomes or self._races or self._loose or self._stopping.interruption.signal
-        )
+        ) or (self._sharding is not None and not self.collecting.unplayed)
         if self._is_worker or session.config.option.collectonly or not has_results:
             return
         if self._snapshots is not None:
@@ -369,9 +382,8 @@ class PytestPlugin:
         if interrupted:
             unplayed, left_races = self._stopping.unplayed_outcomes(self._outcomes, self._races)
             outcomes, races = outcomes + unplayed, races + left_races
-        own_scenarios = user_scenarios_of(
-            [*self._named_paths, *(Path(outcome.path) for outcome in outcomes)]
-        )
+        files = [*self._named_paths, *(Path(outcome.path) for outcome in outcomes)]
+        files += map(Path, self._sharding.paths if self._sharding is not None else ())
         report = merge(
             outcomes,
             self._loose,
@@ -387,15 +399,24 @@ class PytestPlugin:
             bundled_entries=config.bundled_entries,
             lacks=config.lacks,
             interrupted=interrupted,
-            user_scenarios=own_scenarios.ids_in,
+            user_scenarios=user_scenarios_of(files).ids_in,
             places=config.places,
             expiry_issues=config.expiry_issues,
+            shard=self._shard(),
         )
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)
         report.fuzz = self._fuzzing.results
         report.starts = self._starts
         return report
+
+    def _shard(self) -> Shard | None:
+        """Return the shard that this run is, None for a whole run."""
+        if self._sharding is None:
+            return None
+        snapshots = self._snapshots.settings() if self._snapshots is not None else None
+        begun = {*self._outcomes, *self._races}
+        return self._sharding.shard(self._option, self.config, snapshots, begun)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -439,6 +460,8 @@ class PytestPlugin:
         if self._is_worker:
             return
         status = self._failing.status(red=self.report is not None and self.report.red)
+        if self._sharding is not None and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            status = status or pytest.ExitCode.OK  # No scenario fell to this shard.
         if self.collecting.unplayed:
             status = self.collecting.status
         if self._update is not None and self.report is not None and self.report.red:
@@ -463,37 +486,14 @@ class PytestPlugin:
             report = self._build_report()
         if report is None:
             return
+        if report.shard is not None:
+            report.shard.status = status
         if option.harness_json:
             self._files.write("--json", option.harness_json, lambda: report_json(report, status))
         if option.harness_markdown:
             self._files.write("--markdown", option.harness_markdown, lambda: self._page(report))
         if option.harness_html:
             self._files.write("--html", option.harness_html, lambda: report_html(report))
-
-
-def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
-    """Return the number of lanes, 0 to choose it by the processors; 1 by default for a worker."""
-    if option.lanes is not None:
-        return option.lanes
-    return of_profile or int(is_worker)
-
-
-def _check_report_files(config: pytest.Config) -> None:
-    """Raise `UsageError` if a report file could not be written at the end of the run."""
-    option = config.option
-    for name in ("json", "markdown", "html"):
-        path = getattr(option, f"harness_{name}")
-        if path == "-":
-            raise UsageError(f"--harness-{name} -: pytest prints there; use harness run --{name} -")
-        problem = write_problem(path) if path else ""
-        if problem:
-            raise UsageError(f"--harness-{name} {path}: {problem}")
-    path = getattr(config.option, "xmlpath", None)
-    problem = write_problem(os.path.expandvars(path), makes_folder=True) if path else ""
-    if problem:
-        words = [str(word).split("=", 1)[0] for word in config.invocation_params.args]
-        typed = next((word for word in words if word.startswith("--junit")), "--junit-xml")
-        raise UsageError(f"{typed} {path}: {problem}")
 
 
 __all__ = ["ATTACHED", "PytestPlugin"]

@@ -1,5 +1,6 @@
 """The items of a pytest session as jobs of lanes (`harness.play.lanes`)."""
 
+import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -177,6 +178,13 @@ class Laning:
 
         job = self._jobs[race] = Job(race, play, settings_of(loaded))
         return job
+
+
+def lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
+    """Return the number of lanes, 0 to choose it by the processors; 1 by default for a worker."""
+    if option.lanes is not None:
+        return option.lanes
+    return of_profile or int(is_worker)
 
 
 def settings_of(loaded: Loaded) -> str:

@@ -1,17 +1,40 @@
 """The files of a run's report: one that cannot be written costs a line, not the verdict."""
 
 import contextlib
+import os
 from collections.abc import Callable, Generator
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
+from harness.errors import UsageError
 from harness.protocol.escapes import json_text, visible
 from harness.protocol.spec.loading import load_book
 from harness.report.json_form import DISTRIBUTION, to_plain
+from harness.report.report_file import write_problem
 from harness.report.results.report import Report
 
 STATUS_NOT_WRITTEN = 4
 """Exit status if a report was not written and nothing else is wrong; `harness run` makes it 2."""
+
+
+def check_report_files(config: pytest.Config) -> None:
+    """Raise `UsageError` if a report file could not be written at the end of the run."""
+    option = config.option
+    for name in ("json", "markdown", "html"):
+        path = getattr(option, f"harness_{name}")
+        if path == "-":
+            raise UsageError(f"--harness-{name} -: pytest prints there; use harness run --{name} -")
+        problem = write_problem(path) if path else ""
+        if problem:
+            raise UsageError(f"--harness-{name} {path}: {problem}")
+    path = getattr(config.option, "xmlpath", None)
+    problem = write_problem(os.path.expandvars(path), makes_folder=True) if path else ""
+    if problem:
+        words = [str(word).split("=", 1)[0] for word in config.invocation_params.args]
+        typed = next((word for word in words if word.startswith("--junit")), "--junit-xml")
+        raise UsageError(f"{typed} {path}: {problem}")
 
 
 class ReportFiles:

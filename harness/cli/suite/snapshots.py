@@ -1,27 +1,28 @@
 """Snapshots in a run with `--snapshots DIR`: kept, compared, and unused ones."""
 
 import argparse
+import contextlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.judge.verdict import Level, Verdict
+from harness.judge.verdict import Verdict
 from harness.play.config import Config
 from harness.play.interruption import Interrupted
 from harness.play.worker_session import WorkerSession
 from harness.report.results.outcome import Finding, ScenarioOutcome, SnapshotResult
+from harness.report.shards.snapshot_findings import PASSED, snapshot_findings, unused_snapshots
+from harness.report.shards.values import SnapshotSettings
 from harness.report.snapshot.changes import headline
 from harness.report.snapshot.folder import SnapshotFolder
 from harness.report.snapshot.keeper import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
-from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.loader import Loaded
-from harness.trace.surfaces import SDK, SESSION, surface_of
+from harness.trace.surfaces import SESSION, surface_of
 
-_PASSED = (Verdict.PASS, Verdict.KNOWN)
 _MAX_LINES_SHOWN = 10
 _SELECTING_OPTIONS = ("keyword", "markexpr", "deselect", "lf", "rule", "tag", "race", "no_bundled")
 
@@ -52,7 +53,7 @@ class Snapshots:
         """Play a scenario as `WorkerSession.play` does, and keep its transcript if it passed."""
         outcome = session.play(loaded, confirms=confirms, earlier=earlier)
         trace = session.trace_of(loaded.id)
-        if trace is None or not outcome.played or outcome.verdict not in _PASSED:
+        if trace is None or not outcome.played or outcome.verdict not in PASSED:
             if outcome.verdict in (Verdict.FAIL, Verdict.ERROR):
                 outcome.snapshot = SnapshotResult(NOT_KEPT, ("the scenario failed",))
             return outcome
@@ -65,6 +66,23 @@ class Snapshots:
         outcome.snapshot = SnapshotResult(*state)
         return outcome
 
+    def settings(self) -> SnapshotSettings:
+        """Return the settings, with the snapshots that are accepted."""
+        surfaces = self._config.surfaces
+        accepted = [
+            scenario
+            for target, scenario in self._folder.accepted_names()
+            if target == self._keeper.target and surface_of(scenario) in surfaces
+        ]
+        selecting = any(getattr(self._option, option, None) for option in _SELECTING_OPTIONS)
+        return SnapshotSettings(
+            str(self._folder.path),
+            self.strict,
+            surfaces,
+            tuple(accepted),
+            is_selected=selecting or not self._everything,
+        )
+
     def findings(
         self, outcomes: Mapping[str, ScenarioOutcome], *, is_complete: bool
     ) -> list[Finding]:
@@ -72,57 +90,17 @@ class Snapshots:
         self._kept = {
             outcome.id: outcome.snapshot for outcome in outcomes.values() if outcome.snapshot
         }
-        if is_complete and self._is_everything(outcomes):
-            self._unused = self._note_unused(outcomes)
-        review = f"harness snapshots review {self._folder.path}"
-        level = Level.MUST if self.strict else Level.INFO
-        findings: list[Finding] = []
-        waiting = self._of(NEW, CHANGED)
-        if waiting:
-            counts = f"{len(self._of(NEW))} new, {len(self._of(CHANGED))} changed"
-            message = f"{len(waiting)} snapshot(s) wait for review ({counts}): {review}"
-            findings.append(Finding("snapshots.pending", message, level=level))
-        if self._unused:
-            message = f"{len(self._unused)} snapshot(s) are of no scenario that is played: {review}"
-            findings.append(Finding("snapshots.unused", message))
-        unkept = [name for name in self._of(NOT_KEPT) if outcomes[name].verdict in _PASSED]
-        if unkept:
-            reason = self._kept[unkept[0]].told[0]
-            message = f"{len(unkept)} snapshot(s) were not kept: {reason}"
-            findings.append(Finding("snapshots.not-kept", message))
-        return findings
+        settings = self.settings()
+        reasons = unused_snapshots(settings, outcomes) if is_complete else {}
+        self._unused = list(reasons)
+        for scenario, reason in reasons.items():
+            # A failure is reported now; only the review will not know it.
+            with contextlib.suppress(OSError):
+                self._folder.note_unused(self._keeper.target, scenario, reason)
+        return snapshot_findings(settings, outcomes, self._unused)
 
-    def _of(self, *states: str) -> list[str]:
-        return sorted(name for name, snapshot in self._kept.items() if snapshot.state in states)
-
-    def _is_everything(self, outcomes: Collection[str]) -> bool:
-        """Return whether all scenarios of the target were played, without a selection."""
-        if not self._everything or any(
-            getattr(self._option, option, None) for option in _SELECTING_OPTIONS
-        ):
-            return False
-        # Other plugins may deselect too, such as one that splits a run among machines.
-        # An SDK plays a session's scenarios only on some agents.
-        surfaces = [surface for surface in self._config.surfaces if surface != SDK]
-        return all(bundled_ids_on(surface) <= set(outcomes) for surface in surfaces)
-
-    def _note_unused(self, outcomes: Mapping[str, ScenarioOutcome]) -> list[str]:
-        unused: list[str] = []
-        for target, scenario in self._folder.accepted_names():
-            if target != self._keeper.target or surface_of(scenario) not in self._config.surfaces:
-                continue
-            outcome = outcomes.get(scenario)
-            reason = "no scenario has this id any more"
-            if outcome is not None:
-                if outcome.verdict is not Verdict.NOT_APPLICABLE or outcome.withheld:
-                    continue
-                reason = outcome.reason
-            unused.append(scenario)
-            try:
-                self._folder.note_unused(target, scenario, reason)
-            except OSError:
-                continue  # It is reported now; only the review will not know it.
-        return unused
+    def _of(self, state: str) -> list[str]:
+        return sorted(name for name, snapshot in self._kept.items() if snapshot.state == state)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

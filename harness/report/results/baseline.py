@@ -111,10 +111,10 @@ def _text(row: Row) -> str:
 
 
 def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
-    return entry.rule == rule and _is_about(scenario, entry) and entry.pinned in text
+    return entry.rule == rule and is_about(scenario, entry) and entry.pinned in text
 
 
-def _is_about(scenario: str, entry: Deviation) -> bool:
+def is_about(scenario: str, entry: Deviation) -> bool:
     """Return whether an entry is about a scenario, or about the scenario of a race.
 
     A scenario on another surface than the session is another scenario: an entry is about it by its
@@ -174,7 +174,7 @@ def staleness(
     stale: list[Stale] = []
     unchecked: list[Deviation] = []
     for entry in entries:
-        concerned = {name for name in scenarios_for(entry) if _is_about(name, entry)}
+        concerned = {name for name in scenarios_for(entry) if is_about(name, entry)}
         rule_rows = [
             row for name in concerned for row in rows.get(name, ()) if row.rule == entry.rule
         ]

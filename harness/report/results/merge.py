@@ -15,7 +15,7 @@ from harness.judge.verdict import GRAVITY, Level, Row, Verdict
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.rows import Requirement
 from harness.report.results.baseline import entry_of, mark_known_finding, staleness
-from harness.report.results.entry_removal import removal_of
+from harness.report.results.known_entries import UserScenarioIds, known_entries
 from harness.report.results.outcome import (
     LEAKS,
     UNSTEADY,
@@ -36,13 +36,11 @@ from harness.report.results.report import (
 from harness.report.results.rerun import ReplayCommands, findings_naming_scenario
 from harness.report.results.sightings import collect_choices, collect_schema
 from harness.report.results.unavailable_capabilities import mark_inapplicable, withheld_results
+from harness.report.shards.values import KnownEntry, Shard
 from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.race_id import RaceId
 from harness.scenario.surfaces import COMMANDS
 from harness.trace.surfaces import SESSION, surface_of
-
-UserScenarioIds = Callable[[str], Collection[str]]
-"""Function from a glob to the ids of users' scenarios, played or not, that it may be about."""
 
 
 def _no_user_scenarios(glob: str) -> Collection[str]:
@@ -72,20 +70,17 @@ def merge(
     user_scenarios: UserScenarioIds = _no_user_scenarios,
     places: Mapping[Deviation, str] = _NO_PLACES,
     expiry_issues: Sequence[Issue] = (),
+    shard: Shard | None = None,
 ) -> Report:
     """Return the report of a run. `loose` are the workers' findings outside any scenario.
 
     `bundled` are the ids of all bundled scenarios, `user_scenarios` gives the ids of the user's: an
     entry about a scenario that was not played is not stale. `bundled_entries` are only about
     bundled scenarios. `lacks` is what the machine cannot do. A run that a signal `interrupted` (its
-    name) makes no entry stale. `places` maps the entries of a baseline to their places,
-    `expiry_issues` are about their last days.
+    name) makes no entry stale, nor does one that is a `shard`, which gets what its merge needs.
+    `places` maps the entries of a baseline to their places, `expiry_issues` are about their last
+    days.
     """
-    outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
-    races = sorted(races, key=lambda race: race.id)
-    placed = [placement for race in races for placement in race.placements]
-    # Findings outside any scenario can be known too, by entries for all scenarios.
-    loose = [mark_known_finding(finding, "", entries) for finding in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.agent = shlex.join(profile.exec.command)
     report.sdk = shlex.join(profile.sdk.command)
@@ -94,6 +89,47 @@ def merge(
     if (edition := profile.edition) is not None:
         report.release, report.judged_as = edition.release, edition.judged_as
         report.release_note, report.news = edition.note(profile.name), edition.news
+    report.revision = book.revision
+    known = known_entries(profile, entries, places, bundled_entries, user_scenarios)
+    if shard is not None:
+        shard.keep(outcomes, races, loose, known, profile.capabilities)
+        report.shard = shard
+    return with_results(
+        report,
+        outcomes,
+        races,
+        loose,
+        entries=known,
+        capabilities=profile.capabilities,
+        rules=rules,
+        book=book,
+        bundled=bundled,
+        lacks=lacks,
+        expiry_issues=expiry_issues,
+    )
+
+
+def with_results(
+    report: Report,
+    outcomes: Sequence[ScenarioOutcome],
+    races: Sequence[RaceOutcome],
+    loose: Sequence[Finding],
+    *,
+    entries: Sequence[KnownEntry],
+    capabilities: Collection[str],
+    rules: Mapping[str, type[Monitor]],
+    book: Book,
+    bundled: Collection[str],
+    lacks: Sequence[Lack],
+    expiry_issues: Sequence[Issue],
+) -> Report:
+    """Return `report`, which says what was judged, with the results of these outcomes."""
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
+    races = sorted(races, key=lambda race: race.id)
+    placed = [placement for race in races for placement in race.placements]
+    deviations = [entry.deviation for entry in entries]
+    # Findings outside any scenario can be known too, by entries for all scenarios.
+    loose = [mark_known_finding(finding, "", deviations) for finding in loose]
     report.server = "; ".join(
         dict.fromkeys(outcome.server for outcome in outcomes if outcome.server)
     )
@@ -103,37 +139,37 @@ def merge(
         for place, outcome in enumerate(outcomes)
         if outcome.record is not None
     ]
-    report.revision, report.choices = book.revision, collect_choices(records)
-    report.spoken = collect_schema(records)
+    report.choices, report.spoken = collect_choices(records), collect_schema(records)
     report.races = [_race_result(race) for race in races]
     report.unplayed = [outcome.id for outcome in (*outcomes, *races) if outcome.over_time]
     # Each worker plays the same probes; the first outcome of each counts.
     first = {probe.id: probe for owner in (*outcomes, *races) for probe in reversed(owner.before)}
     every = [*outcomes, *placed, *first.values()]
     rows = _rows_by_rule(every)
-    report.rules = [_rule_result(rule, rows[rule.id], entries) for rule in rules.values()]
+    report.rules = [_rule_result(rule, rows[rule.id], deviations) for rule in rules.values()]
     unknown = {*COMMANDS} & {path for outcome in outcomes for path in outcome.missing}
     for rule in report.rules:
         if rule.verdict is Verdict.NOT_EXERCISED:
-            mark_inapplicable(rule, rules[rule.id], profile, lacks, unknown)
+            mark_inapplicable(rule, rules[rule.id], capabilities, lacks, unknown)
     report.withheld = withheld_results(report, lacks)
     commands = ReplayCommands(report, every)
     raced = [finding for race in races for finding in race.findings]
     report.issues = [*_issues(every, [*loose, *raced], commands), *expiry_issues]
     report.requirements = requirements(book, report.rules)
-    if interrupted:
-        report.unchecked = [_describe_entry(entry) for entry in entries]
+    if report.interrupted or report.shard is not None:
+        report.unchecked = [_describe_entry(entry) for entry in deviations]
     elif outcomes or not races:
         # A race plays no scenario to its end, so a finding missing in it may still exist.
         played = {outcome.id for outcome in outcomes}
 
+        known = {entry.deviation: entry for entry in entries}
+
         def scenarios_for(entry: Deviation) -> set[str]:
-            user_ids = () if entry in bundled_entries else user_scenarios(entry.scenario)
             surface = surface_of(entry.scenario)
             bundled_ids = bundled if surface == SESSION else bundled_ids_on(surface)
-            return {*played, *bundled_ids, *user_ids}
+            return {*played, *bundled_ids, *known[entry].scenarios}
 
-        _judge_baseline(report, outcomes, loose, entries, scenarios_for, commands, places, profile)
+        _judge_baseline(report, outcomes, loose, entries, scenarios_for, commands)
     return report
 
 
@@ -305,11 +341,9 @@ def _judge_baseline(
     report: Report,
     outcomes: Sequence[ScenarioOutcome],
     loose: Sequence[Finding],
-    entries: Sequence[Deviation],
+    entries: Sequence[KnownEntry],
     scenarios_for: Callable[[Deviation], Collection[str]],
     commands: ReplayCommands,
-    places: Mapping[Deviation, str],
-    profile: Profile,
 ) -> None:
     findings: dict[str, list[Finding]] = defaultdict(list)
     for outcome in outcomes:
@@ -317,28 +351,27 @@ def _judge_baseline(
     if outcomes:
         findings[outcomes[0].id] += loose
     state = staleness(
-        entries,
+        [entry.deviation for entry in entries],
         {outcome.id: outcome.rows for outcome in outcomes},
         findings,
         {outcome.id for outcome in outcomes if outcome.played},
         scenarios_for,
     )
+    known = {entry.deviation: entry for entry in entries}
     for stale in state.stale_entries:
-        entry = stale.entry
-        how, lines = removal_of(entry, profile)
+        entry = known[stale.entry]
         # What a profile says of the releases that it knows can be over in one that it does not.
-        edition = profile.edition if entry in profile.deviations else None
-        is_outside = edition is not None and edition.is_outside
-        release = f" in {edition.release}" if edition is not None and is_outside else ""
+        release = f" in {report.release}" if entry.is_outside else ""
         report.issues.append(
             Issue(
                 "baseline.stale",
-                f"the deviation {_describe_entry(entry)} does not occur any more{release}: "
-                f"{stale.reason} ({entry.reason})" + (f"; {how}" if how else ""),
-                Level.INFO if is_outside else Level.MUST,
-                repeat=commands.for_entry(entry),
-                where=places.get(entry, ""),
-                paste=lines,
+                f"the deviation {_describe_entry(stale.entry)} does not occur any more{release}: "
+                f"{stale.reason} ({stale.entry.reason})"
+                + (f"; {entry.advice}" if entry.advice else ""),
+                Level.INFO if entry.is_outside else Level.MUST,
+                repeat=commands.for_entry(stale.entry),
+                where=entry.place,
+                paste=entry.paste,
             )
         )
     report.unchecked += [_describe_entry(entry) for entry in state.unchecked_entries]

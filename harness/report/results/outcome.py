@@ -78,7 +78,8 @@ class ScenarioOutcome:
     scenarios of the run, but rules that their traces break count. `record` has the choices and
     messages in the trace, None without a trace, or in a race. `snapshot` is None in a run that
     keeps no snapshots. `server` is the server's own name. `awaited` is the notification for which
-    it timed out, "" if there was none.
+    it timed out, "" if there was none. `passed` has the number of subjects that passed, by rule, in
+    the report of a shard, whose `rows` leave them out.
     """
 
     id: str
@@ -108,6 +109,7 @@ class ScenarioOutcome:
     awaited: str = ""
     lane: str = ""
     began: float = 0.0
+    passed: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def race_id(self) -> RaceId:

@@ -8,12 +8,15 @@ from harness.report.results.outcome import SnapshotResult
 from harness.report.results.rerun_command import Programs
 from harness.report.results.server_starts import ServerStart
 from harness.report.results.sightings import ChoicesByPoint, SpokenSchema
+from harness.report.shards.values import Shard
 from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "
 """The beginning of the reason for a scenario with missing capabilities; their names follow.
 
 It is for people; `missing` has the names for programs."""
+HARNESS_TROUBLES = ("harness.trouble", "shard.missing", "shard.incomplete")
+"""Ids of findings that are no verdict on the server."""
 NOT_KNOWN = "the target does not know "
 """The beginning of the reason for a rule that needs a command unknown to the agent."""
 
@@ -189,7 +192,7 @@ class Report:
     `release` is what the server says, judged by the rows of `judged_as`; both are "" for a profile
     of one release. `release_note` is a line on a release that the profile does not know, and `news`
     is `new since 0.169` for one that is newer; "" for others. `confined` and `required` are the
-    options of the run that its commands repeat.
+    options of the run that its commands repeat. `shard` is set if the run was one shard of another.
     """
 
     target: str
@@ -221,6 +224,7 @@ class Report:
     news: str = ""
     confined: bool = False
     required: str = ""
+    shard: Shard | None = None
 
     @property
     def programs(self) -> Programs:
@@ -259,7 +263,7 @@ class Report:
             any(rule.verdict is Verdict.FAIL for rule in self.red_rules())
             or any(one.verdict is Verdict.FAIL for one in plays)
             or any("RED" in fuzz["verdict"] for fuzz in self.fuzz)
-            or any(one.id != "harness.trouble" for one in self._counting_issues())
+            or any(one.id not in HARNESS_TROUBLES for one in self._counting_issues())
         )
 
     def _counting_issues(self) -> list[Issue]:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 
 from harness.client.target.host import Lack
-from harness.client.target.profile import Profile
 from harness.judge.base import Monitor
 from harness.judge.verdict import Verdict
 from harness.report.results.report import NOT_KNOWN, Report, RuleResult, Withheld
@@ -12,16 +11,16 @@ from harness.report.results.report import NOT_KNOWN, Report, RuleResult, Withhel
 def mark_inapplicable(
     result: RuleResult,
     rule: type[Monitor],
-    profile: Profile,
+    declared: Collection[str],
     lacks: Sequence[Lack],
     unknown: Collection[str] = (),
 ) -> None:
     """Mark a rule that was not exercised and does not apply as NOT_APPLICABLE, with the reason.
 
     It needs a capability that the target does not declare or this machine cannot provide, or a
-    command that the agent does not know (`unknown`). Other rules stay NOT_EXERCISED.
+    command that the agent does not know (`unknown`). `declared` is "probe" for a target that
+    declares nothing. Other rules stay NOT_EXERCISED.
     """
-    declared = profile.capabilities
     gone = {lack.capability: lack.reason for lack in lacks}
     needs = [need for need in rule.needs if need not in gone]
     if declared == "probe":

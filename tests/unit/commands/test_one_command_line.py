@@ -54,6 +54,7 @@ UNUSABLE = {
     "status": "--json .",
     "report": "no.json",
     "watch": "no.json",
+    "merge": "no.json",
     "compare": "no.json no.json",
     "bisect": "turn.completes --versions 1,2 --server-cmd no-such-{version}",
     "matrix": "no.toml",

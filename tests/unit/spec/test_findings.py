@@ -12,7 +12,7 @@ from harness.protocol.spec.findings import accepted_ids, finding_kinds
 
 ROOT = Path(__file__).parents[3]
 ID = re.compile(
-    r"(scenario|setup|liveness|hygiene|baseline|harness|fuzz|snapshots)\.[a-z]+(-[a-z]+)*"
+    r"(scenario|setup|liveness|hygiene|baseline|harness|fuzz|shard|snapshots)\.[a-z]+(-[a-z]+)*"
 )
 # Rooms in which findings are made.
 FOLDERS = tuple(
@@ -76,5 +76,7 @@ def test_a_baseline_does_not_accept_findings_of_the_run_itself() -> None:
         "baseline.expires-soon",
         "harness.trouble",
         "harness.worker-died",
+        "shard.incomplete",
+        "shard.missing",
         *own,
     }
