@@ -157,10 +157,21 @@ async def _generate(plan: Plan, place: Path) -> Generated:
     plan_file.write_text(json.dumps(asdict(plan)), "utf-8")
     words = [sys.executable, *_GENERATOR, str(plan_file)]
     bound = plan.seconds + plan.settings["bound"] + _GENERATOR_GRACE_SECONDS
-    with anyio.move_on_after(bound):
-        done = await anyio.run_process(words, check=False, stderr=subprocess.STDOUT)
-        if done.returncode == 0:
-            return Generated(**json.loads((place / SAMPLES_FILE).read_text("utf-8")))
-        tail = done.stdout.decode("utf-8", "replace")[-2000:]
-        raise UsageError(f"the generator ended with exit status {done.returncode}: {tail}")
-    raise UsageError(f"the generator did not end within {bound:.0f} s")
+    output = place / "generator.txt"
+    with output.open("wb") as sink:
+        process = await anyio.open_process(words, stdout=sink, stderr=subprocess.STDOUT)
+    try:
+        with anyio.move_on_after(bound):
+            await process.wait()
+    finally:
+        # Before the process is closed, which would wait for its end after an interruption.
+        if process.returncode is None:
+            process.kill()
+        await process.aclose()
+    if process.returncode == 0:
+        return Generated(**json.loads((place / SAMPLES_FILE).read_text("utf-8")))
+    tail = output.read_text("utf-8", "replace")[-2000:]
+    raise UsageError(
+        f"the generator ended with exit status {process.returncode}, or took more than "
+        f"{bound:.0f} s: {tail}"
+    )
