@@ -28,6 +28,7 @@ from harness.cli.commands import (
     run_options,
     show_options,
     snapshots,
+    soak_options,
     watch_options,
 )
 from harness.cli.commands.folder_option import FolderCommand, KeepingCommand
@@ -260,6 +261,7 @@ app.command(cls=FolderCommand)(watch_options.watch)
 app.command(cls=FolderCommand)(run_commands.compare)
 app.command(cls=FolderCommand)(run_commands.ledger)
 app.command(cls=KeepingCommand)(load_options.load)
+app.command(cls=KeepingCommand)(soak_options.soak)
 app.command()(fault_options.faulty)
 app.command()(double_options.double)
 app.command()(record_options.record)

@@ -61,7 +61,8 @@ Connect = Callable[[], Session]
 class UserSession:
     """A user: `play` one operation after another; `end` brings the recording to rest.
 
-    `connect` opens a session, again for each reconnection; `number` is unique in the run.
+    `connect` opens a session, again for each reconnection; `number` is unique in the run. `threads`
+    counts those that it made, forks included.
     """
 
     def __init__(self, number: int, settings: Settings, connect: Connect, seed: int = 0) -> None:
@@ -69,6 +70,7 @@ class UserSession:
         self.settings = settings
         self.random = Random(f"{seed} {number}")
         self.session: Session | None = None
+        self.threads = 0
         self._connect = connect
         self._thread = ""
         self._turns = 0
@@ -134,6 +136,7 @@ class UserSession:
     def _start_thread(self) -> None:
         params = {"cwd": self.settings.cwd, **self.settings.thread}
         answer = self._open.request("thread/start", params)
+        self.threads += 1
         self._thread, self._turns = text(obj(answer.get("thread")).get("id")), 0
         if not self._thread:
             raise OperationFailed("refused", "thread/start: the answer has no thread.id")
@@ -191,6 +194,7 @@ class UserSession:
             sample.at = monotonic()
         answer = self._open.request("thread/fork", {"threadId": self._thread})
         fork = text(obj(answer.get("thread")).get("id"))
+        self.threads += 1
         sample.seconds = monotonic() - sample.at
         self._open.request("thread/archive", {"threadId": fork})
 

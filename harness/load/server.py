@@ -87,4 +87,5 @@ def _program(profile: Profile, folder: RunFolder, model_url: str) -> dict[str, A
         "command": find_program(fill(profile.command, values)),
         "env": variables,
         "stderr": str(Path(f"{home}.stderr")),
+        "home": str(home),
     }

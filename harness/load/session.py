@@ -14,6 +14,8 @@ from harness.client.transport.blocking import BlockingTransport
 from harness.errors import HarnessError, TargetGone
 from harness.protocol.values import obj
 
+MAX_RECORDING_BYTES = 1024 * 1024
+"""A longer conversation is judged up to there."""
 CLIENT = {"name": "harness-load", "title": "Load of the conformance harness", "version": "1"}
 
 
@@ -83,7 +85,7 @@ class Session:
         end = monotonic() + self.bound
         while monotonic() < end:
             if not self._receive(silence):
-                self.at_rest = True
+                self.at_rest = self._file is not None
                 return
 
     def close(self) -> None:
@@ -122,6 +124,9 @@ class Session:
             shown = raw if _is_json(raw) else json.dumps(raw.decode("utf-8", "replace")).encode()
             name = b"msg" if shown is raw else b"raw"
             self._file.write(json.dumps(head)[:-1].encode() + b', "%s": %s}\n' % (name, shown))
+            if self._file.tell() > MAX_RECORDING_BYTES:
+                self._file.close()
+                self._file = None
 
 
 def is_answer(message: Mapping[str, Any], request_id: int) -> bool:

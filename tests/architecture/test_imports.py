@@ -36,7 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "harness.report": ("jinja2", "jsonschema_rs", "markupsafe", "pydantic", "rich"),
     "harness.play": ("anyio", "psutil"),
     "harness.search": ("anyio", "covertable", "hypothesis", "psutil", "pydantic", "yaml"),
-    "harness.load": ("anyio", "gevent", "locust"),
+    "harness.load": ("anyio", "gevent", "locust", "psutil"),
     "harness.cli": ("anyio", "prompt_toolkit", "pytest", "starlette", "typer", "websockets"),
 }
 # What every room may import: the exceptions, and standard output.

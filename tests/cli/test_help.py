@@ -23,6 +23,7 @@ HARNESS = (
     "record",
     "drift",
     "load",
+    "soak",
     "matrix",
     "bisect",
     "mutate",

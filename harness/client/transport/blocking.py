@@ -160,6 +160,11 @@ class BlockingPipes:
         self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._rest = b""
 
+    @property
+    def pid(self) -> int:
+        """Return the process id of the server."""
+        return self._process.pid
+
     def send(self, raw: bytes) -> None:
         """Write one line."""
         data = memoryview(raw + b"\n")

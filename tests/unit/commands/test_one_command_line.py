@@ -42,6 +42,7 @@ UNUSABLE = {
     "fuzz": "--target nobody",
     "replay": "nothing --target nobody",
     "load": "--target nobody",
+    "soak": "--target nobody",
     "faulty": "--fault no-such -- true",
     "drift": "--target nobody",
     "double": "--dialect codex-3 -- true",

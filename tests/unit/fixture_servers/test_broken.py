@@ -50,7 +50,7 @@ def play_turn(server: Session, model: FakeModel) -> dict[str, Any]:
 
 def test_every_broken_server_says_what_a_judge_must_say() -> None:
     scripts = [path for path in (SERVERS / "broken").glob("*.py") if path.name != "_base.py"]
-    assert len(scripts) == 39
+    assert len(scripts) == 40
     for script in scripts:
         assert "A judge\nmust say" in script.read_text() or "A judge must say" in script.read_text()
 
