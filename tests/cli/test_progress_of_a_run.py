@@ -1,5 +1,6 @@
 """The progress of a run in a terminal: what it shows, and that it leaves the terminal clean."""
 
+import os
 import re
 import shlex
 import sqlite3
@@ -11,7 +12,7 @@ import pytest
 from command_line import call
 from in_terminal import in_terminal
 
-from tests.processes import ROOT
+from tests.processes import ROOT, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -113,3 +114,31 @@ def test_narrow_terminal_without_colours(tmp_path: Path) -> None:
         assert terminal.status() == 1
     assert max(map(len, shown.splitlines())) <= 40
     assert not re.search(r"\x1b\[[\d;]*3\dm", terminal.raw)
+
+
+# A program with a block of progress in each 20 ms instead of each half minute.
+SOON = (
+    "import sys; from harness.report.progress import plain_lines; "
+    "plain_lines.SECONDS_BETWEEN_BLOCKS = 0.02; "
+)
+
+
+def test_run_without_a_terminal_says_how_far_it_is(tmp_path: Path) -> None:
+    # As `harness run` runs pytest.
+    program = SOON + "import pytest; sys.exit(pytest.main(['--harness-run', *sys.argv[1:]]))"
+    words = [*run_on("twice", "minimal")[1:], "--harness-lanes", "1"]
+    ended = run([sys.executable, "-c", program, *words], cwd=tmp_path, env=dict(os.environ))
+    assert ended.status == 1
+    blocks = re.findall(r"^(\d) of 2 played", ended.out, re.MULTILINE)
+    assert blocks[0] == "0"
+    assert blocks == sorted(blocks)
+    assert re.search(r"^  main +\d+\.\d s  turns/plain-turn", ended.out, re.MULTILINE)
+    assert "\x1b" not in ended.out
+
+
+def test_campaign_without_a_terminal_says_how_far_it_is_on_stderr(tmp_path: Path) -> None:
+    program = SOON + "from harness.__main__ import main; main()"
+    words = ["fuzz", *run_on("minimal")[-2:], "--what", "frames", "--conversations", "2"]
+    ended = run([sys.executable, "-c", program, *words], cwd=tmp_path, env=dict(os.environ))
+    assert re.match(r"0 plays, 0 s spent\n", ended.err)
+    assert not re.search(r"^\d+ plays, ", ended.out, re.MULTILINE)

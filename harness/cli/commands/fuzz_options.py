@@ -121,19 +121,20 @@ def _page(plain: dict[str, Any]) -> str:
 def _show_progress(
     log: "ProgressLog", seconds: float | None, interruption: "Interruption"
 ) -> "Generator[Callable[[str], None] | None]":
-    """Show a campaign's events on a terminal until a signal; yield what shows a note with them."""
+    """Show a campaign's events on stderr until a signal; yield what shows a note with them."""
     from harness.report.progress.fuzz_view import FuzzView
+    from harness.report.progress.plain_lines import PlainLines
     from harness.report.progress.terminal_area import TerminalArea, can_show_area
 
-    if not can_show_area(2, os.environ):
-        yield None
-        return
     view = FuzzView(seconds)
-    area = TerminalArea(view, lambda: None, 2, sys.stderr.encoding)
+    if can_show_area(2, os.environ):
+        area = TerminalArea(view, lambda: None, 2, sys.stderr.encoding)
+    else:
+        area = PlainLines(view.plain_lines, 2, sys.stderr.encoding)
 
     def show_event(event: "Event") -> None:
         line = view.feed(event)
-        if line is not None:
+        if line is not None and isinstance(area, TerminalArea):
             area.print(line)
 
     log.listeners.append(show_event)

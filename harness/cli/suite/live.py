@@ -1,8 +1,9 @@
-"""The progress of `harness run` in a terminal, in place of pytest's letters."""
+"""The progress of `harness run`: in a terminal in place of pytest's letters, else between them."""
 
 import contextlib
 import os
 import sys
+from collections import deque
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from harness.report.history import FILE, last_seconds
 from harness.report.progress.log import progress_path, read_events
 
 if TYPE_CHECKING:
+    from harness.report.progress.plain_lines import PlainLines
     from harness.report.progress.run_view import RunView
 
 
 class LiveProgress:
-    """Pytest plugin that shows the events of the run while it plays; without a terminal nothing.
+    """Pytest plugin that shows the events of the run while it plays.
 
     All processes of the run write their events to one file, which is followed here.
     """
@@ -32,6 +34,8 @@ class LiveProgress:
         self._path, self._offset = progress_path(config.base, config.run), 0
         self._view: RunView | None = None
         self._area: Any = None
+        self._plain: PlainLines | None = None
+        self._settled: deque[str] = deque()
         self._is_quiet = False
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -49,15 +53,18 @@ class LiveProgress:
         self._is_quiet = False
 
     def _start(self, session: pytest.Session) -> None:
+        from harness.report.progress.plain_lines import PlainLines
         from harness.report.progress.run_view import RunView
         from harness.report.progress.terminal_area import OutputAbove, TerminalArea, can_show_area
 
+        self._view = RunView()
+        self._expect(item.nodeid for item in session.items)
         if not can_show_area(1, os.environ):
+            self._plain = PlainLines(self._plain_lines, 1, sys.stdout.encoding)
+            self._plain.start()
             return
         terminal: Any = self._pytest.pluginmanager.get_plugin("terminalreporter")
         terminal.ensure_newline()
-        self._view = RunView()
-        self._expect(item.nodeid for item in session.items)
         self._area = TerminalArea(self._view, self._poll, 1, sys.stdout.encoding)
         self._is_quiet = self._pytest.option.verbose <= 0
         self._area.start()
@@ -66,6 +73,8 @@ class LiveProgress:
 
     def stop(self) -> None:
         """Erase the progress; also from a signal handler, and twice."""
+        if self._plain is not None:
+            self._plain.stop()
         if self._area is None:
             return
         self._area.stop()
@@ -82,8 +91,12 @@ class LiveProgress:
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Print what went wrong in a play that counts, above the progress."""
-        if self._area is not None and self._view is not None and report.when == "call":
+        """Print what went wrong in a play that counts, above the progress or in its next block."""
+        if report.when != "call" or self._view is None:
+            return
+        if self._plain is not None:
+            self._settled.append(report.nodeid)
+        elif self._area is not None:
             self._area.update()
             for line in self._view.settle(report.nodeid):
                 self._area.print(line)
@@ -97,6 +110,17 @@ class LiveProgress:
         if self._view is not None:
             earlier = last_seconds(self._config.base / FILE, self._config.profile.name)
             self._view.expected = {name: earlier[name] for name in ids if name in earlier}
+
+    def _plain_lines(self) -> Iterable[str]:
+        from harness.report.progress.plain_lines import SECONDS_BETWEEN_BLOCKS
+
+        assert self._view is not None
+        self._poll()
+        yield ""  # It ends the line of letters.
+        while self._settled:
+            for line in self._view.settle(self._settled.popleft()):
+                yield line.plain
+        yield from self._view.plain_lines(SECONDS_BETWEEN_BLOCKS)
 
     def _poll(self) -> None:
         with contextlib.suppress(OSError):

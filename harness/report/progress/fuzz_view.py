@@ -1,7 +1,7 @@
 """The progress of a fuzz campaign as a few lines of a terminal."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -49,8 +49,8 @@ class FuzzView:
                 pass
         return None
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render a line for the campaign, and one for each kind so far."""
+    def plain_lines(self) -> Iterator[str]:
+        """Yield a line for the campaign, and its note."""
         spent = self.clock() - self._began
         left = None if self.seconds is None else max(0.0, self.seconds - spent)
         parts = (
@@ -58,8 +58,15 @@ class FuzzView:
             f"{duration_words(spent)} spent" if left is None else f"{duration_words(left)} left",
             f"findings: {self._findings}" if self._findings else "",
         )
-        yield crop_line(", ".join(filter(None, parts)))
+        yield ", ".join(filter(None, parts))
+        if self.note:
+            yield f"  {visible(self.note)}"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render a line for the campaign, and one for each kind so far."""
+        head, *notes = self.plain_lines()
+        yield crop_line(head)
         for kind, cases in self._cases.items():
             yield crop_line(f"  {kind}: {cases} plays", "dim")
-        if self.note:
-            yield crop_line(f"  {visible(self.note)}", "dim")
+        for note in notes:
+            yield crop_line(note, "dim")

@@ -76,6 +76,13 @@ class RunView:
         seconds = self.clock() - self.state.began
         return max(0.0, work - played) * seconds / played if played else None
 
+    def plain_lines(self, min_seconds: float) -> Iterator[str]:
+        """Yield how far the run is, and the lanes whose play takes `min_seconds` or longer."""
+        yield self._head()
+        for name, lane in sorted(self.state.lanes.items()):
+            if self.clock() - lane.began >= min_seconds:
+                yield self._lane_line(name, lane, MAX_BAR_COLUMNS)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the lines that the terminal has room for."""
         yield crop_line(self._head())

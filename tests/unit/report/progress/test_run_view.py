@@ -170,6 +170,18 @@ def test_hostile_text_is_escaped(hostile: str) -> None:
     assert shown.isprintable()
 
 
+def test_plain_lines_name_only_lanes_that_take_long() -> None:
+    view = view_of(
+        (began(4), 0.0),
+        (PlayStarted(scenario="slow", lane="main-1"), 10.0),
+        (StepStarted(scenario="slow", lane="main-1", step="wait: turn"), 11.0),
+        (PlayStarted(scenario="quick", lane="main-2"), 90.0),
+    )
+    head, slow = view.plain_lines(30.0)
+    assert head == "0 of 4 played"
+    assert slow.split() == ["main-1", "90.0", "s", "slow", "wait:", "turn"]
+
+
 def test_campaign_shows_plays_of_each_kind_the_time_left_and_findings() -> None:
     times = iter((0.0, 25.0, 70.0))
     view = FuzzView(60.0, lambda: next(times))
