@@ -3,8 +3,10 @@
 A worker and all that it started are killed at the end of its block.
 """
 
+import base64
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from contextlib import (
     asynccontextmanager,
     suppress,
 )
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -24,7 +27,11 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.process_tree import NO_ANSWER
+from harness.client.target.run_folders import base_folder
 from harness.errors import HarnessError
+from harness.play.config import Config
+from harness.protocol.spec.loading import load_book
+from harness.report.progress.log import SILENT
 
 # Far more than an answer needs.
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -38,6 +45,20 @@ MAX_LOST_WORKERS = 3
 
 class WorkerLost(HarnessError):
     """Error: a worker ended, or did not answer in time."""
+
+
+def encode_config(config: Config) -> str:
+    """Return the options of a run as ASCII text, for a worker of the same version."""
+    # The schemas of the book cannot be pickled; the worker loads its own. Its plays are counted by
+    # the controller.
+    bare = replace(config, book=None, progress=None)  # pyright: ignore[reportArgumentType]
+    return base64.b64encode(pickle.dumps(bare)).decode()
+
+
+def decode_config(text: str) -> Config:
+    """Return the options of a run that `encode_config` encoded, with this machine's folder."""
+    bare = pickle.loads(base64.b64decode(text))
+    return replace(bare, book=load_book(), base=base_folder(), progress=SILENT)
 
 
 class WorkerProcess:
@@ -58,7 +79,9 @@ class WorkerProcess:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise WorkerLost("the worker ended") from error
 
-    async def ask(self, job: Mapping[str, Any], bound: float = MAX_JOB_SECONDS) -> dict[str, Any]:
+    async def ask(
+        self, job: Mapping[str, Any], bound: float | None = MAX_JOB_SECONDS
+    ) -> dict[str, Any]:
         """Send a job and return its answer. Raises `WorkerLost` if none comes in time."""
         await self.tell(job)
         try:

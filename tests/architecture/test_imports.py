@@ -35,7 +35,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "harness.scenario": ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
     "harness.report": ("jinja2", "jsonschema_rs", "markupsafe", "pydantic", "rich"),
     "harness.play": ("anyio", "psutil"),
-    "harness.search": ("anyio", "covertable", "hypothesis", "psutil", "pydantic", "yaml"),
+    "harness.search": (
+        "anyio",
+        "covertable",
+        "dask",
+        "distributed",
+        "hypothesis",
+        "psutil",
+        "pydantic",
+        "yaml",
+    ),
     "harness.load": ("anyio", "gevent", "locust", "psutil"),
     "harness.cli": ("anyio", "prompt_toolkit", "pytest", "starlette", "typer", "websockets"),
 }
@@ -92,6 +101,8 @@ APART: dict[str, str] = {
 }
 # Libraries of one part of their room alone.
 ALONE = {
+    "dask": "search.cluster",
+    "distributed": "search.cluster",
     "gevent": "load",
     "locust": "load",
     "hypothesis": "search.fuzz",
@@ -350,8 +361,9 @@ def test_the_package_imports_only_its_requirements() -> None:
     extras = project["project"]["optional-dependencies"].values()
     named = [*project["project"]["dependencies"], *(one for extra in extras for one in extra)]
     declared = _modules_of(named)
-    # The cores of pydantic, httpx and jinja2 come with them, and gevent with Locust.
-    cores = ("pydantic_core", "httpcore", "markupsafe", "gevent")
+    # The cores of pydantic, httpx and jinja2 come with them, gevent with Locust, dask with
+    # distributed.
+    cores = ("pydantic_core", "httpcore", "markupsafe", "gevent", "dask")
     known = {*declared, *OURS, *sys.stdlib_module_names, *cores}
     wrong = [
         f"{one.place}: {one.imported}"

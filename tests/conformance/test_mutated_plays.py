@@ -15,7 +15,7 @@ from harness.search.mutation.plan import Place
 from harness.search.mutation.play import Job
 from harness.search.mutation.result import Attempt
 from harness.search.mutation.worker import Worker
-from harness.search.worker_processes import worker_process
+from harness.search.worker_processes import encode_config, worker_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -92,7 +92,8 @@ def test_a_clean_play_says_where_faults_can_act(worker: Worker) -> None:
 
 
 async def test_a_worker_that_waits_for_a_job_ends_by_itself_and_at_once() -> None:
-    first = {"configure": {"target": "reference"}, "lacks": [], "faults": [TWICE.id], "name": "m9"}
+    config = encode_config(configure(target="reference"))
+    first = {"config": config, "faults": [TWICE.id], "name": "m9"}
     async with worker_process(first) as waiting:
         answer = await waiting.ask({"clean": "turns/plain-turn"})
     assert answer["verdict"] == "PASS"

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ import typer
 from harness.cli.commands.output_files import (
     HtmlOption,
     JsonOption,
+    OnOption,
     check_targets,
     say,
     write_results,
@@ -49,6 +50,7 @@ def fuzz(
     ] = 2,
     method: Annotated[str, typer.Option(help="inputs that send this request only")] = "",
     store: _STORE = None,
+    on: OnOption = "",
     json: JsonOption = "",
     html: HtmlOption = "",
     timeout_scale: _SCALE = 1.0,
@@ -63,10 +65,11 @@ def fuzz(
     from harness.cli.commands.campaign_log import campaign_log
     from harness.cli.commands.doctor import target_words
     from harness.client.target.run_folders import failures_folder
-    from harness.errors import TargetError
+    from harness.errors import TargetError, UsageError
     from harness.play.config import configure
     from harness.play.interruption import Interruption
     from harness.report.progress.events import RunEnded
+    from harness.search.cluster.connection import open_cluster
     from harness.search.fuzz import result_text
     from harness.search.fuzz.case import kinds_of
     from harness.search.fuzz.params import check_method
@@ -78,6 +81,8 @@ def fuzz(
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         check_method(config.book, method)
         kinds = kinds_of(what or ("inputs" if method else ""))
+        if on and kinds != ["sequences"]:
+            raise UsageError("--on plays sequences: give --what sequences")
     # By default hypothesis would create a folder beside the user's files.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
     endless = conversations is not None or kinds == ["sequences"]
@@ -90,9 +95,10 @@ def fuzz(
             with (
                 campaign_log(config.base, "fuzz", config.profile) as progress,
                 _show_progress(progress, seconds, interruption) as note,
+                open_cluster(on, config) if on else nullcontext() as cluster,
             ):
                 config = replace(config, progress=progress)
-                result = fuzz(config, bounds, failures, interruption, note)
+                result = fuzz(config, bounds, failures, interruption, note, cluster)
                 status = interruption.status if result.interrupted_by else int(result.red)
                 progress.write(RunEnded(verdict=result.verdict, status=status))
         except TargetError as failed:

@@ -1,7 +1,7 @@
 """`harness mutate`: inject faults into a server's messages and check that the rules find them."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from contextlib import nullcontext
 from typing import Any
 
 from anyio.from_thread import start_blocking_portal
@@ -13,11 +13,12 @@ from harness.faults.mutation import Outcome
 from harness.judge.rules.discovery import all_rules
 from harness.play.config import Config, configure
 from harness.play.interruption import Interrupted, Interruption
+from harness.search.cluster.connection import ClusterLost, open_cluster
 from harness.search.mutation.campaign import Campaign, known_occasions
 from harness.search.mutation.result import FaultResult, Score
 from harness.search.mutation.result_text import lines
 from harness.search.mutation.suite import Suite, base_of
-from harness.search.worker_processes import WorkerLost
+from harness.search.worker_processes import WorkerLost, encode_config
 from harness.trace.nearest import unknown_name
 from harness.trace.surfaces import scenario_of
 
@@ -33,13 +34,15 @@ def mutate_target(
     rule: str = "",
     sample: int = 0,
     workers: int = 2,
+    on: str = "",
     json_target: str = "",
     say: Say = print,
 ) -> int:
     """Try faults on a target, print and write the results, and return the exit status.
 
     `target_options` are the arguments of `configure`; `fault` and `rule` are comma-separated ids;
-    `sample` keeps that many faults. Raises `UsageError` for an unknown id or unusable option.
+    `sample` keeps that many faults; `on` names a cluster. Raises `UsageError` for an unknown id or
+    unusable option.
     """
     check_targets(json_target)
     config = configure(**target_options)
@@ -50,32 +53,37 @@ def mutate_target(
     campaign = Campaign(
         faults,
         Suite(config).ids(_known_scenarios(faults) if sample else None),
-        {
-            "configure": {**target_options, "release": config.release},
-            "lacks": [asdict(lack) for lack in config.lacks],
-        },
+        {"config": encode_config(config)},
         score,
         lambda result: _progress(result, say),
         workers=max(1, workers),
         everywhere=sample == 0,
     )
     try:
-        with interruption.defer_signals(), start_blocking_portal() as portal:
+        with (
+            interruption.defer_signals(),
+            open_cluster(on, config) if on else nullcontext() as campaign.cluster,
+            start_blocking_portal() as portal,
+        ):
             interruption.wait(portal.start_task_soon(campaign.run))
     except Interrupted:
         score.interrupted_by = interruption.name
     except ExceptionGroup as failed:
-        lost, _ = failed.split(WorkerLost)
-        if lost is None:
+        if (cluster_lost := failed.split(ClusterLost)[0]) is not None:
+            score.interrupted_by = str(cluster_lost.exceptions[0])
+        elif (lost := failed.split(WorkerLost)[0]) is None:
             raise
-        raise UsageError(f"the workers cannot do their work: {lost.exceptions[0]}") from failed
+        else:
+            raise UsageError(f"the workers cannot do their work: {lost.exceptions[0]}") from failed
     finally:
         interruption.remove()
     for line in lines(score):
         say(line)
     if json_target:
         write_json(score.as_json(), json_target)
-    return interruption.status if score.interrupted_by else exit_status(score)
+    if interruption.signal:
+        return interruption.status
+    return 1 if score.interrupted_by else exit_status(score)
 
 
 def exit_status(score: Score) -> int:

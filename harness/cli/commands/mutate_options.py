@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, say
+from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, OnOption, say
 from harness.cli.commands.run_commands import exit_on_error
 
 
@@ -22,6 +22,7 @@ def mutate(
     sample: Annotated[int, typer.Option(min=0, help="so many faults alone, spread over all")] = 0,
     timeout_scale: Annotated[float, typer.Option(help="multiply every bound")] = 1.0,
     workers: Annotated[int, typer.Option("-n", min=1, help="worker processes")] = 2,
+    on: OnOption = "",
     json: JsonOption = "",
 ) -> None:
     """Put each fault between a server and the rules: does its rule notice?
@@ -39,6 +40,7 @@ def mutate(
             rule=",".join(rule or ()),
             sample=sample,
             workers=workers,
+            on=on,
             json_target=json,
             say=partial(say, err=json == STANDARD_OUTPUT),
         )

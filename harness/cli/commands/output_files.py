@@ -35,6 +35,10 @@ BadgesOption = Annotated[
     ),
 ]
 
+OnOption = Annotated[
+    str, typer.Option("--on", metavar="CLUSTER", help="play on a Dask cluster: local[:N], tcp://…")
+]
+
 
 def say(text: str, *, err: bool = False) -> None:
     """Print lines that may quote a server, a client or a folder's name, safely for a terminal."""

@@ -9,6 +9,7 @@ from harness.play.config import Config
 from harness.play.interruption import Interruption
 from harness.play.session.servers import SetupFailed
 from harness.report.progress.events import Found, PlayStarted, cut
+from harness.search.cluster.connection import Cluster
 from harness.search.fuzz.case import SHARES, Kind, failure_id
 from harness.search.fuzz.causes import Causes
 from harness.search.fuzz.documents import search_documents
@@ -82,10 +83,12 @@ def fuzz(
     store: Store,
     interruption: Interruption,
     on_progress: OnProgress | None = None,
+    cluster: Cluster | None = None,
 ) -> FuzzResult:
     """Search until the bounds or a signal. Raises `SetupFailed` if the server was never usable.
 
-    Failures are stored as soon as they are found. `on_progress` is told how far sequences are.
+    Failures are stored as soon as they are found. `on_progress` is told how far sequences are. The
+    `cluster` plays sequences, too.
     """
     result = FuzzResult(bounds)
     began = time.monotonic()
@@ -112,6 +115,7 @@ def fuzz(
                 causes,
                 may_end_early,
                 on_progress,
+                cluster,
             )
         except SetupFailed as failed:
             if not result.case_count and not result.failures:
@@ -138,6 +142,7 @@ def _search(
     causes: Causes,
     may_end_early: bool,
     on_progress: OnProgress | None,
+    cluster: Cluster | None,
 ) -> None:
     bounds = result.bounds
 
@@ -155,6 +160,7 @@ def _search(
             cases=cases,
             known_causes=causes,
             on_progress=on_progress,
+            cluster=cluster,
         )
     elif kind == "sessions":
         campaign = sessions.search(
@@ -175,6 +181,8 @@ def _search(
         )
     result.searches[kind] = campaign
     result.interrupted_by = campaign.interrupted_by
+    result.broke_off |= bool(campaign.problems)
+    result.notes += campaign.problems
 
 
 def _keep(

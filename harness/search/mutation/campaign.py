@@ -7,7 +7,7 @@ The second tries the faults that were not killed in all other scenarios.
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -18,9 +18,16 @@ import yaml
 
 from harness.faults.base import Fault, StoredOnly
 from harness.faults.mutation import Outcome
+from harness.search.cluster.connection import Cluster, ClusterWorker
 from harness.search.mutation.plan import Place, Plan, put_into_traces
 from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
-from harness.search.worker_processes import ReplacedWorker, WorkerLost, worker_process
+from harness.search.worker_processes import (
+    MAX_JOB_SECONDS,
+    ReplacedWorker,
+    WorkerLost,
+    WorkerProcess,
+    worker_process,
+)
 
 # Fault id -> ids of scenarios in which it can act, the best one first.
 Occasions = Mapping[str, Sequence[str]]
@@ -72,6 +79,7 @@ def covering_scenarios(
 
 
 Job = dict[str, Any]
+WORKER = "harness.search.mutation.worker"
 # Called with the result of each fault.
 Say = Callable[[FaultResult], None]
 
@@ -80,7 +88,8 @@ Say = Callable[[FaultResult], None]
 class Campaign:
     """State of a mutation run. `first_message` is sent to each worker at its start.
 
-    `everywhere`: faults that the known scenarios do not kill are tried in all others too.
+    `everywhere`: faults that the known scenarios do not kill are tried in all others too. The
+    `cluster` plays in place of `workers` processes.
     """
 
     faults: Mapping[str, Fault]
@@ -91,6 +100,7 @@ class Campaign:
     workers: int = 2
     everywhere: bool = True
     occasions: Occasions = field(default_factory=known_occasions)
+    cluster: Cluster | None = None
     plan: Plan = field(init=False)
     _is_last_round: bool = False
     _open_faults: dict[str, Fault] = field(default_factory=dict[str, Fault])
@@ -127,7 +137,8 @@ class Campaign:
         async with anyio.create_task_group() as tasks:
             faults = deque[Job]()
             planned = anyio.Event()
-            workers_left = [self.workers]
+            workers = self.workers if self.cluster is None else len(self.cluster.slots)
+            workers_left = [workers]
 
             def all_clean() -> None:
                 workers_left[0] -= 1
@@ -135,7 +146,7 @@ class Campaign:
                     faults.extend(self._live_jobs())
                     planned.set()
 
-            for number in range(self.workers):
+            for number in range(workers):
                 tasks.start_soon(self._work, number, clean, all_clean, planned, faults)
 
     async def _work(
@@ -149,11 +160,20 @@ class Campaign:
         """Run one worker: its share of the clean plays, and when all are done, of the faults."""
         first = {**self.first_message, "faults": list(self._open_faults), "name": f"m{number}"}
         async with AsyncExitStack() as stack:
-            worker = ReplacedWorker(lambda: worker_process(first), stack)
+            worker = ReplacedWorker(lambda: self._open_worker(first, number), stack)
             await self._do_jobs(worker, clean, self._note_clean, _lost_clean)
             all_clean()
             await planned.wait()
             await self._do_jobs(worker, faults, self._note_live, self._lost_live)
+
+    def _open_worker(
+        self, first: Mapping[str, Any], number: int
+    ) -> AbstractAsyncContextManager[WorkerProcess | ClusterWorker]:
+        if self.cluster is None:
+            return worker_process(first)
+        # One name for all slots: a program plays for the next one, too.
+        program = self.cluster.program(WORKER, {**first, "name": "m"})
+        return nullcontext(ClusterWorker(self.cluster, number, program, MAX_JOB_SECONDS))
 
     async def _do_jobs(
         self,

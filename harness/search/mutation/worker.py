@@ -1,6 +1,6 @@
 """Worker process of a mutation run: jobs come in as lines of JSON, results go out.
 
-The first line has the options of `configure`, the faults to try and the worker's name. Then each
+The first line has the options of the run, the faults to try and the worker's name. Then each
 line is a job: `{"clean": ID}` plays a scenario without faults and returns where faults can act;
 `{"fault": ID, "places": [...], ...}` plays a fault. The end of the input ends the worker.
 """
@@ -16,12 +16,11 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from harness.client.target.host import Lack
 from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Outcome
 from harness.judge.verdict import Verdict
 from harness.play.bench import open_bench
-from harness.play.config import Config, configure
+from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption
 from harness.play.worker_session import WorkerSession
 from harness.search.mutation.bench import FaultyBench, violation_count
@@ -29,6 +28,7 @@ from harness.search.mutation.plan import Place, Plan, places_on
 from harness.search.mutation.play import Job, attempt_fault
 from harness.search.mutation.result import Attempt
 from harness.search.mutation.suite import Suite, base_of
+from harness.search.worker_processes import decode_config
 from harness.trace.names import Renamer
 from harness.trace.store import load
 from harness.trace.surface.registry import classify_of
@@ -159,8 +159,7 @@ class Worker:
 def main() -> None:
     """Do the jobs of standard input until its end; answer each with one line."""
     settings = json.loads(sys.stdin.readline())
-    lacks = [Lack(**lack) for lack in settings["lacks"]]
-    config = configure(**settings["configure"], lacks=lacks)
+    config = decode_config(settings["config"])
     config = replace(config, base=base_of(config))
     every = all_faults()
     interruption = Interruption(config.base)

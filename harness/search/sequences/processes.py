@@ -7,11 +7,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 
 from harness.play.config import Config
+from harness.search.cluster.connection import Cluster, ClusterLost, ClusterWorker
 from harness.search.fuzz.sessions.lanes import Job, Jobs
 from harness.search.sequences.result import ConversationResult, decode_result
 from harness.search.sequences.worker import first_message
 from harness.search.worker_processes import WorkerLost, WorkerProcess, worker_process
 
+WORKER = "harness.search.sequences.worker"
+# Each step of a conversation has a bound of its own.
+MAX_CONVERSATION_SECONDS = 300.0
 # The search itself is one more.
 MAX_FURTHER_PROCESSES = max(0, min(7, (os.cpu_count() or 1) - 1))
 
@@ -63,6 +67,48 @@ class PlayerProcess:
             self._open.clear()
 
 
+class ClusterPlayer:
+    """The workers of a cluster, each of which plays one conversation in each of its slots.
+
+    `problems` says which conversations it did not play, and why.
+    """
+
+    def __init__(self, cluster: Cluster, config: Config, name: str) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._name = name
+        self.problems: list[str] = []
+        self._is_lost = False
+
+    async def play_jobs(
+        self, jobs: Jobs, on_result: Callable[[int, ConversationResult], object]
+    ) -> None:
+        """Play jobs until none is left, or the cluster is lost. No job is put back."""
+        try:
+            async with anyio.create_task_group() as slots:
+                for slot in range(len(self._cluster.slots)):
+                    slots.start_soon(self._fill_slot, slot, jobs, on_result)
+        except* ClusterLost as lost:
+            self._is_lost = True
+            self.problems.append(f"{lost.exceptions[0]}; the plan is not played to its end")
+
+    async def _fill_slot(
+        self, slot: int, jobs: Jobs, on_result: Callable[[int, ConversationResult], object]
+    ) -> None:
+        first = first_message(self._config, self._name, 1)
+        program = self._cluster.program(WORKER, first)
+        worker = ClusterWorker(self._cluster, slot, program, MAX_CONVERSATION_SECONDS)
+        while not self._is_lost and (job := await jobs.take()) is not None:
+            number, document = job
+            unit = {"number": number, "document": document}
+            try:
+                answer = await worker.ask(unit)
+            except WorkerLost as reason:
+                self.problems.append(f"{document['title']!r} was not played: {reason}")
+            else:
+                on_result(number, decode_result(answer["result"]))
+
+
 @asynccontextmanager
 async def further_processes(
     config: Config, name: str, number: int, lane_count: int
@@ -72,6 +118,6 @@ async def further_processes(
         players: list[PlayerProcess] = []
         for process in range(2, number + 2):
             first = first_message(config, f"{name}-p{process}", lane_count)
-            opened = worker_process(first, "harness.search.sequences.worker")
+            opened = worker_process(first, WORKER)
             players.append(PlayerProcess(await stack.enter_async_context(opened), lane_count))
         yield players

@@ -18,6 +18,7 @@ from harness.play.session.capability_prober import CapabilityProber
 from harness.play.session.servers import SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import FailureKind, StepFailure
+from harness.search.cluster.connection import Cluster
 from harness.search.fuzz.causes import Causes, place_of
 from harness.search.fuzz.sessions.confirm import MAX_STEP_SECONDS, Small, make_small
 from harness.search.fuzz.sessions.habits import MIN_TIMES_KEPT, Habits
@@ -36,6 +37,7 @@ from harness.search.sequences.goals import PLANS, Plan, all_goals
 from harness.search.sequences.planning import PlannedSequence
 from harness.search.sequences.processes import (
     MAX_FURTHER_PROCESSES,
+    ClusterPlayer,
     PlayerProcess,
     further_processes,
 )
@@ -103,30 +105,30 @@ def search_sequences(
     known_causes: Causes | None = None,
     on_progress: OnProgress | None = None,
     worker: str = "fuzz-sequences",
+    cluster: Cluster | None = None,
 ) -> SequenceCampaign:
     """Play sequences that cover every tuple of `ways` operations; shrink each new cause.
 
     The plan is the same for the same capabilities of the server. What is not played within
-    `seconds`, or in `cases` conversations, is told as not played. Raises `SetupFailed` if the
-    server cannot be used at all.
+    `seconds`, or in `cases` conversations, is told as not played. A `cluster` plays beside the
+    lanes of this process. Raises `SetupFailed` if the server cannot be used at all.
     """
+    is_small = cases is not None and cases < MIN_CONVERSATIONS_FOR_PROCESSES
+    further = 0 if is_small or cluster is not None else MAX_FURTHER_PROCESSES
     watch = interruption or Interruption(config.base)
     with (
         open_search_bench(config, worker, math.inf) as (portal, bench),
         further_benches(portal, config, bench, worker, LANES) as lanes,
         portal.wrap_async_context_manager(
-            further_processes(
-                config,
-                worker,
-                MAX_FURTHER_PROCESSES
-                if cases is None or cases >= MIN_CONVERSATIONS_FOR_PROCESSES
-                else 0,
-                LANES,
-            )
+            further_processes(config, worker, further, LANES)
         ) as players,
     ):
         searcher = SequenceSearcher(config, portal, bench, watch, 0, on_found, known_causes)
         searcher.on_progress, searcher.players = on_progress, players
+        if cluster is not None:
+            on_cluster = ClusterPlayer(cluster, config, worker)
+            searcher.players = [on_cluster]
+            searcher.campaign.problems = on_cluster.problems
         try:
             searcher.run_sequences(lanes, ways, seconds, cases)
         except SetupFailed as failed:
@@ -167,7 +169,7 @@ class SequenceSearcher(Searcher):
 
     campaign: SequenceCampaign
     on_progress: OnProgress | None = None
-    players: Sequence[PlayerProcess] = ()
+    players: Sequence[PlayerProcess | ClusterPlayer] = ()
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # pyright: ignore[reportArgumentType]

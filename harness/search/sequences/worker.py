@@ -5,14 +5,11 @@ play, with its number; it is answered with the result, in the order in which pla
 the input ends the worker. If the server cannot be started here at all, it ends by itself.
 """
 
-import base64
 import json
 import os
-import pickle
 import signal
 import sys
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from typing import Any, BinaryIO
 
 import anyio
@@ -22,23 +19,15 @@ from harness.judge.verdict import Level
 from harness.play.bench import open_bench
 from harness.play.config import Config
 from harness.play.session.servers import SetupFailed
-from harness.protocol.spec.loading import load_book
-from harness.report.progress.log import SILENT
 from harness.search.fuzz.sessions.lanes import Job, Lanes
 from harness.search.fuzz.sessions.play import Played
 from harness.search.sequences.result import result_of
+from harness.search.worker_processes import decode_config, encode_config
 
 
 def first_message(config: Config, name: str, lane_count: int) -> dict[str, Any]:
     """Return the first line for a worker called `name`, with `lane_count` servers at once."""
-    # The schemas of the book cannot be pickled; the worker loads its own. Its plays are counted by
-    # the search.
-    bare = replace(config, book=None, progress=None)  # pyright: ignore[reportArgumentType]
-    return {
-        "config": base64.b64encode(pickle.dumps(bare)).decode(),
-        "name": name,
-        "lanes": lane_count,
-    }
+    return {"config": encode_config(config), "name": name, "lanes": lane_count}
 
 
 class _Input:
@@ -102,8 +91,7 @@ async def _end_at_signal(scope: anyio.CancelScope) -> None:
 async def work(source: BinaryIO, sink: BinaryIO) -> None:
     """Play the documents of `source`; write the results to `sink`."""
     settings = json.loads(source.readline())
-    bare = pickle.loads(base64.b64decode(settings["config"]))
-    config = replace(bare, book=load_book(), progress=SILENT)
+    config = decode_config(settings["config"])
     send_job, jobs = anyio.create_memory_object_stream[Job]()
     # Unbounded, since each answer follows a job that was taken.
     send_answer, answers = anyio.create_memory_object_stream[bytes](float("inf"))

@@ -80,7 +80,10 @@ class FoundFailure:
 
 @dataclass(slots=True)
 class SessionCampaign:
-    """The result of a search. `unmet` counts the unfinished scripts by reason."""
+    """The result of a search. `unmet` counts the unfinished scripts by reason.
+
+    `problems` are those of a cluster: what it did not play, and why.
+    """
 
     seed: int
     cases: int = 0
@@ -93,6 +96,7 @@ class SessionCampaign:
     lacks: list[str] = field(default_factory=list[str])
     rules: set[str] = field(default_factory=set[str])
     interrupted_by: str = ""
+    problems: list[str] = field(default_factory=list[str])
 
     @property
     def requests(self) -> int:

@@ -1,0 +1,1 @@
+"""Units of a run on the workers of a Dask cluster (`--on`)."""
