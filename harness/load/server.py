@@ -69,6 +69,8 @@ async def run_server(
     if kind != "ws":
         raise UsageError(f'users connect by WebSocket, and the profile says listen = "{kind}"')
     process, _ = await launch(listening, folder, profile.bounds, model_url=model_url)
+    # Nobody reads the connection that found it ready, and a server may wait for who is slow.
+    await process.transport.aclose()
     try:
         yield LoadedServer(process.address, process=process)
     finally:
