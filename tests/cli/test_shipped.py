@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, call
 
+import harness
 from harness.cli.commands import shipped
 from harness.errors import UsageError
 from harness.protocol.spec.loading import load_book
@@ -104,12 +105,13 @@ def test_the_page_of_an_sdk_is_among_the_documents_with_an_install_line(kind: st
     assert f"harness example {kind}-sdk -o agent-sdk" in text
 
 
-def test_no_page_has_an_install_line_of_a_package_that_is_on_no_index() -> None:
+def test_no_page_or_message_has_an_install_line_of_a_package_that_is_on_no_index() -> None:
     own = "agent-sdk|agent-session-harness|agent_sdk"
     pattern = (
         rf"(?:pip|pipx|npm|uv)[\w ]* install (?:-\S+ )*[\"']?(?:{own})(?![-\w.]*\.(?:whl|tgz))"
     )
-    for name, path in shipped.documents().items():
+    modules = {str(path): path for path in Path(harness.__file__).parent.rglob("*.py")}
+    for name, path in {**shipped.documents(), **modules}.items():
         assert re.findall(pattern, path.read_text("utf-8")) == [], name
 
 

@@ -19,7 +19,7 @@ from harness.errors import UsageError
 if TYPE_CHECKING:
     from harness.load.results import LoadReport
 
-_MISSING = "harness load needs Locust: pip install 'agent-session-harness[load]'"
+_MISSING = "harness load needs Locust: pip install locust (the extra [load] of this package)"
 
 
 def load(

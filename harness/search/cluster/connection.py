@@ -147,7 +147,7 @@ def open_cluster(on: str, config: Config) -> Generator[Cluster]:
         import dask.config
         import distributed
     except ImportError as error:
-        advice = "pip install 'agent-session-harness[cluster]'"
+        advice = "pip install distributed cryptography (the extra [cluster] of this package)"
         raise UsageError(f"--on {on}: Dask is not installed; {advice}") from error
     logging.getLogger(distributed.__name__).setLevel(logging.CRITICAL)
     settings = {
