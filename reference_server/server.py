@@ -7,7 +7,7 @@ out in `handlers`.
 import time
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -49,8 +49,9 @@ class Server:
         told_to_all: Collection[str] = (),
         clock: "Clock" = time.time,
     ) -> None:
+        self._lanes = Lanes(tasks)
         self._router = Router(
-            Lanes(tasks),
+            self._lanes,
             lambda: self.services,
             requires_initialize=requires_initialize,
             answers=answers,
@@ -127,8 +128,15 @@ class Server:
             connection.stop_reading()
 
     def _unsubscribe(self, connection: Connection) -> None:
-        if "services" in vars(self):
-            self.services.threads.unsubscribe(connection.outbox)
+        if "services" not in vars(self):
+            return
+        self.services.threads.unsubscribe(connection.outbox)
+        if self.stop_requested.is_set():
+            return
+        from reference_server.abandoned import threads_to_unload, unload_abandoned
+
+        for thread in threads_to_unload(self.services):
+            self._lanes.submit(thread.id, partial(unload_abandoned, self.services, thread))
 
     async def take_request(self, connection: Connection, request: IncomingRequest) -> None:
         """Answer a request, or queue it."""

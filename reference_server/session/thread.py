@@ -219,6 +219,11 @@ class LoadedThread:
         """Change the status as the thread is unloaded; the caller notifies the clients."""
         self._state = next_thread_state(self._state, "unloaded")
 
+    @property
+    def updated_at(self) -> float:
+        """Return the seconds since 1970 of its last record."""
+        return self._updated_at
+
     def status_notification(self) -> ThreadStatusChangedNotification:
         """Return the notification of the current status."""
         return ThreadStatusChangedNotification(thread_id=self.id, status=self._status())
