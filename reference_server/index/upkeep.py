@@ -38,6 +38,11 @@ FEW_FOLDERS = 256
 """Maximum folders that are all checked for every list; of more, only those that servers use."""
 OTHERS_TIME = 0.5
 """Seconds after which the other folders are checked too."""
+LONG_FOLDER = 1000
+"""Files from which a folder is not scanned for every list. What this server writes is known without
+a scan."""
+SCAN_SHARE = 20
+"""Multiple of the duration of a scan that must pass before the next one of a long folder."""
 UNREADABLE_PER_LIST = 100
 """Maximum unreadable files checked for every list; the rest is checked with all files."""
 _DEPTH = 3
@@ -53,10 +58,14 @@ _SERVER_ERRORS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 @dataclass(slots=True)
 class _Folder:
-    """Content of a folder; `changed_ns` is None if a later change may have the same time."""
+    """Content of a folder; `changed_ns` is None if a later change may have the same time.
+
+    The next scan is due at `next_scan`, in seconds of the monotonic clock.
+    """
 
     depth: int
     changed_ns: int | None
+    next_scan: float = 0.0
     folders: list[bytes] = field(default_factory=list[bytes])
     files: dict[bytes, str] = field(default_factory=dict[bytes, str])
 
@@ -84,7 +93,7 @@ class Upkeep:
         """Fill an empty database. Raises GivenUp, OSError, sqlite3.Error."""
         with database.write_transaction():
             self._folders = {}
-            for path in self._find_differing(database, self._roots, every_file=True):
+            for path in self._find_differing(database, self._roots, every_file=True, at_once=True):
                 self._mend(database, path, every_file=True, built=True)
 
     def reread(self, database: Database, places: Iterable[Place]) -> None:
@@ -98,7 +107,8 @@ class Upkeep:
 
         Raises GivenUp, OSError, sqlite3.Error.
         """
-        self._mend_all(database, self._due(everywhere=everywhere), every_file=False)
+        due = self._due(everywhere=everywhere)
+        self._mend_all(database, due, every_file=False, at_once=everywhere)
         # An unreadable file may be a new one, whose first line another server has written since.
         changed = [
             place
@@ -116,10 +126,12 @@ class Upkeep:
         folders = database.connection.execute("SELECT DISTINCT folder FROM threads")
         # With the folders of rows, since a walk does not find removed folders.
         due = dict.fromkeys([*self._roots, *(folder for (folder,) in folders)])
-        self._mend_all(database, list(due), every_file=True)
+        self._mend_all(database, list(due), every_file=True, at_once=True)
 
-    def _mend_all(self, database: Database, due: Iterable[bytes], *, every_file: bool) -> None:
-        differing = self._find_differing(database, due, every_file=every_file)
+    def _mend_all(
+        self, database: Database, due: Iterable[bytes], *, every_file: bool, at_once: bool
+    ) -> None:
+        differing = self._find_differing(database, due, every_file=every_file, at_once=at_once)
         if differing:
             with database.write_transaction():
                 for path in differing:
@@ -139,9 +151,11 @@ class Upkeep:
         return self._written
 
     def _find_differing(
-        self, database: Database, due: Iterable[bytes], *, every_file: bool
+        self, database: Database, due: Iterable[bytes], *, every_file: bool, at_once: bool
     ) -> list[bytes]:
         """Return the folders among `due` and new ones below them whose rows differ from the files.
+
+        Unless `at_once`, a long folder is left out soon after its last scan.
 
         Raises GivenUp, OSError, sqlite3.Error.
         """
@@ -163,6 +177,8 @@ class Upkeep:
                 continue
             unchanged = before is not None and before.changed_ns == status.st_mtime_ns
             if unchanged and not every_file:
+                continue
+            if before is not None and not at_once and time.monotonic() < before.next_scan:
                 continue
             folder = self._scan_folder(path, depth, status)
             if self._is_shown(database, path, folder, every_file=every_file):
@@ -187,6 +203,7 @@ class Upkeep:
         changed = status.st_mtime_ns
         unnoticed = _FINE if changed % 1_000_000 else _COARSE
         settled = abs(time.time_ns() - changed) > unnoticed
+        started_at = time.monotonic()
         folder = _Folder(depth, changed if settled else None)
         try:
             with os.scandir(self._start + b"/" + path) as entries:
@@ -200,6 +217,9 @@ class Upkeep:
                                 folder.folders.append(entry.name)
         except (FileNotFoundError, NotADirectoryError):
             pass
+        now = time.monotonic()
+        if len(folder.files) >= LONG_FOLDER:
+            folder.next_scan = now + SCAN_SHARE * (now - started_at)
         return folder
 
     def _is_shown(

@@ -372,6 +372,22 @@ def test_many_folders_are_looked_at_in_turn_and_a_file_that_is_gone_is_not_given
     index.close()
 
 
+def test_long_folder_is_not_scanned_for_each_list(home, monkeypatch) -> None:
+    from reference_server.index import upkeep
+
+    monkeypatch.setattr(upkeep, "LONG_FOLDER", 5)
+    monkeypatch.setattr(upkeep, "SCAN_SHARE", 1e9)
+    index = ThreadIndex(Home(home.root))
+    known = ids(index, home)
+    home.add(6)  # By another server: it is listed after the next scan.
+    own = home.add(7)
+    index.note(own.id, own.path)
+    assert sorted(ids(index, home)) == sorted([*known, own.id])
+    home.remove(own)
+    assert sorted(ids(index, home)) == sorted([*known, "thr_6"])  # A lost file is looked for.
+    index.close()
+
+
 @pytest.mark.slow
 def test_nothing_of_sqlite_is_imported_before_the_first_list() -> None:
     code = (
