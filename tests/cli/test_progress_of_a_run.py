@@ -94,6 +94,25 @@ def test_campaign_shows_its_plays_and_findings_and_erases_them(tmp_path: Path) -
     assert lines.index(found) < lines.index("verdict: RED")
 
 
+def test_matrix_shows_how_far_each_target_is_and_erases_it(tmp_path: Path) -> None:
+    server = shlex.join([sys.executable, str(SERVERS / "minimal.py")])
+    lines = ["scenarios = ['turns/plain-turn']"]
+    lines += [f'[[target]]\nname = \'{name}\'\nserver-cmd = """{server}"""' for name in "ab"]
+    (tmp_path / "m.toml").write_text("\n".join(lines), "utf-8")
+    with in_terminal("matrix", "m.toml", cwd=tmp_path) as terminal:
+        terminal.until("a: starting")
+        terminal.until("of 1 played")
+        lines = terminal.drain()
+        assert terminal.status() == 0
+    assert not [line for line in lines if re.search("starting|played", line)]
+    assert [line for line in lines if re.match("[ab]: ", line)] == [
+        "a: judging",
+        "a: GREEN",
+        "b: judging",
+        "b: GREEN",
+    ]
+
+
 @pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"TERM": "dumb", "COLUMNS": "40"}])
 def test_terminal_without_a_cursor_gets_plain_lines(
     variables: dict[str, str], tmp_path: Path

@@ -43,6 +43,7 @@ def bisect(
     Exit status 1 if both ends answer alike, or none can be judged.
     """
     from harness.cli.commands.bisect import find_change
+    from harness.cli.commands.plays_progress import show_plays
     from harness.client.target.run_folders import base_folder
     from harness.report.results.rerun_command import Programs
     from harness.search.releases.plays import CONFINED_OPTION, Plays, stop_on_signals
@@ -58,14 +59,15 @@ def bisect(
         options += [CONFINED_OPTION] if confine else []
         plays = Plays(base_folder(), options, fresh=fresh)
         programs = Programs(target, server_cmd, agent_cmd, sdk_cmd)
-        with stop_on_signals(plays):
+        is_aside = json == STANDARD_OUTPUT
+        with stop_on_signals(plays), show_plays(plays, err=is_aside) as print_line:
             change = find_change(
                 question,
                 Target("bisect", programs),
                 names,
                 plays,
                 install=install,
-                say=lambda line: say(line, err=json == STANDARD_OUTPUT),
+                say=print_line,
             )
         if plays.stopped_by is not None:
             say("interrupted: what was judged is kept; the same command goes on", err=True)

@@ -48,6 +48,7 @@ def matrix(
     target could not be judged; a RED one is a result.
     """
     from harness.cli.commands.matrix import judge_targets, write_badges
+    from harness.cli.commands.plays_progress import show_plays
     from harness.client.target.run_folders import base_folder
     from harness.search.releases.matrix_file import read_matrix_file
     from harness.search.releases.plays import CONFINED_OPTION, Plays, stop_on_signals
@@ -58,10 +59,9 @@ def matrix(
         options += ["--timeout-scale", str(timeout_scale)] if timeout_scale != 1 else []
         options += [CONFINED_OPTION] if confine else []
         plays = Plays(base_folder(), options, fresh=fresh)
-        with stop_on_signals(plays):
-            result = judge_targets(
-                read_matrix_file(file), plays, jobs, lambda line: say(line, err=True)
-            )
+        targets = read_matrix_file(file)
+        with stop_on_signals(plays), show_plays(plays) as print_line:
+            result = judge_targets(targets, plays, jobs, print_line)
         write_results(
             lambda: result.text_lines(full=full),
             json_target=json,

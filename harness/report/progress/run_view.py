@@ -78,14 +78,14 @@ class RunView:
 
     def plain_lines(self, min_seconds: float) -> Iterator[str]:
         """Yield how far the run is, and the lanes whose play takes `min_seconds` or longer."""
-        yield self._head()
+        yield self.head()
         for name, lane in sorted(self.state.lanes.items()):
             if self.clock() - lane.began >= min_seconds:
                 yield self._lane_line(name, lane, MAX_BAR_COLUMNS)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the lines that the terminal has room for."""
-        yield crop_line(self._head())
+        yield crop_line(self.head())
         total, rows = self.state.started.total, console.size.height - 3
         if total and rows > 0:
             width = min(options.max_width, MAX_BAR_COLUMNS)
@@ -98,7 +98,8 @@ class RunView:
         if len(lanes) > len(shown):
             yield crop_line(f"  and {len(lanes) - len(shown)} more", "dim")
 
-    def _head(self) -> str:
+    def head(self) -> str:
+        """Return how far the run is: `132 of 640 played, 40 s left, 2 failed`."""
         total, left = self.state.started.total, self.seconds_left()
         parts = (
             f"{len(self.state.verdicts)} of {total or '?'} played",

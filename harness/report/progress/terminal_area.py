@@ -9,6 +9,8 @@ from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from harness.protocol.escapes import visible
+
 SECONDS_BETWEEN_REFRESHES: Final = 0.25
 _DEFAULT_SIZE: Final = ConsoleDimensions(80, 24)
 
@@ -84,8 +86,9 @@ class TerminalArea:
         self._live.start(refresh=True)
         threading.Thread(target=self._refresh, daemon=True).start()
 
-    def print(self, line: Text) -> None:
-        """Print a line above the view; one that must not wrap is cut."""
+    def print(self, line: Text | str) -> None:
+        """Print a line above the view; one that must not wrap is cut, a `str` is made visible."""
+        line = Text(visible(line)) if isinstance(line, str) else line
         with self._lock:
             if line.no_wrap:
                 self._console.print(line, no_wrap=True, overflow="crop")

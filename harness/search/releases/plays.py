@@ -65,13 +65,15 @@ class Play:
 class Plays:
     """Plays of scenarios on releases. `options` are further ones of `harness run`.
 
-    With `fresh` no stored result is used. After `stop` nothing is played any more.
+    With `fresh` no stored result is used. After `stop` nothing is played any more. `playing` has
+    the folders of the running plays by the label of their release.
     """
 
     base: Path
     options: Sequence[str] = ()
     fresh: bool = False
     stopped_by: signal.Signals | None = None
+    playing: dict[str, Path] = field(default_factory=dict[str, Path])
     _running: set[subprocess.Popen[bytes]] = field(default_factory=set[subprocess.Popen[bytes]])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -102,8 +104,12 @@ class Plays:
         words = [sys.executable, "-P", "-m", "harness", "run", *scenarios, *self.options]
         words += [*release.programs.options(*_surfaces(release)), "--dir", str(folder)]
         words += ["--json", str(report_path)]
-        with output.open("wb") as out:
-            self.run_process(words, out.fileno())
+        self.playing[release.label] = folder
+        try:
+            with output.open("wb") as out:
+                self.run_process(words, out.fileno())
+        finally:
+            del self.playing[release.label]
         if self.stopped_by is not None:
             return Play(release, key, folder, problem=INTERRUPTED)
         try:

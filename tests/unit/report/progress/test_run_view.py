@@ -4,6 +4,7 @@ import io
 import os
 import pty
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -19,6 +20,8 @@ from harness.report.progress.events import (
     StepStarted,
 )
 from harness.report.progress.fuzz_view import FuzzView
+from harness.report.progress.log import ProgressLog, progress_path
+from harness.report.progress.plays_view import PlaysView
 from harness.report.progress.run_view import RunView, duration_words
 from harness.report.progress.terminal_area import OutputAbove, TerminalArea, can_show_area
 from tests.terminal_screen import screen
@@ -180,6 +183,23 @@ def test_plain_lines_name_only_lanes_that_take_long() -> None:
     head, slow = view.plain_lines(30.0)
     assert head == "0 of 4 played"
     assert slow.split() == ["main-1", "90.0", "s", "slow", "wait:", "turn"]
+
+
+def test_each_running_target_has_a_line(tmp_path: Path) -> None:
+    log = ProgressLog(progress_path(tmp_path / "a", "r"))
+    for event in (began(3), ended("x", "FAIL"), ended("y", "FAIL", provisional=True)):
+        log.write(event)
+    playing = {"new": tmp_path / "b", "old\x1b": tmp_path / "a"}
+    view = PlaysView(lambda: playing)
+    new, old = view.plain_lines()
+    assert new == "new: starting"
+    assert old.startswith("old\\x1b: 2 of 3 played, ")
+    assert old.endswith(", 1 failed")
+    log.write(ended("y"))
+    log.close()
+    assert view.plain_lines()[1].endswith(", 1 failed")
+    del playing["old\x1b"]
+    assert view.plain_lines() == ["new: starting"]
 
 
 def test_campaign_shows_plays_of_each_kind_the_time_left_and_findings() -> None:
