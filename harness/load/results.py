@@ -14,6 +14,7 @@ PERCENTS: Final = (50, 95, 99, 100)
 BUSY_CPU: Final = 0.9
 """Share of a core from which the generator is the bottleneck, not the server."""
 _COLUMNS: Final = ("operation", "count", "failed", "p50", "p95", "p99", "max")
+_FIRST_KINDS: Final = ("connect", "turn")
 _MAX_ERRORS_SHOWN: Final = 5
 
 
@@ -175,7 +176,8 @@ def summarise(
     model's times are not known.
     """
     rows: list[Row] = []
-    for kind in dict.fromkeys(sample.kind for sample in samples):
+    kinds = {sample.kind for sample in samples}
+    for kind in sorted(kinds, key=lambda kind: (kind not in _FIRST_KINDS, kind)):
         of_kind = [sample for sample in samples if sample.kind == kind]
         good = [sample for sample in of_kind if not sample.error]
         rows.append(Row.of(kind, [one.seconds for one in good], len(of_kind) - len(good)))

@@ -1,6 +1,7 @@
 """Results of a load: percentiles, the server's share, the last clean step; what is judged."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,17 @@ def test_page_escapes_texts_of_the_server() -> None:
     page = load_page(LoadReport("s", [replace(CLEAN, broken=[BROKEN])]).to_plain())
     assert "a turn &lt;script&gt;" in page
     assert "a turn <script>" not in page
+
+
+def test_page_lists_all_steps_first_and_those_that_failed() -> None:
+    failed = replace(CLEAN, users=20, errors={"turn: timeout": 3}, rows=[])
+    page = load_page(LoadReport("s", [CLEAN, failed]).to_plain())
+    overview = page[page.index("<table") : page.index("</table")]
+    (first, second) = re.findall(
+        r'<tr class="(\w+)"><th.*?>(\d+)</a>.*?<td>(\d+)</td><td>0</td>', overview
+    )
+    assert (first, second) == (("pass", "10", "0"), ("fail", "20", "3"))
+    assert 'id="users-20"' in page
 
 
 @pytest.mark.parametrize("words", ["turn=x", "walk=1", "turn=-1", "turn=0"])
