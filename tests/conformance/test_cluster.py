@@ -166,7 +166,7 @@ def test_without_the_extra_one_message_says_what_to_install(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"agent-session-harness\[cluster\]"):
+    with pytest.raises(UsageError, match=r"pip install distributed .*extra \[cluster\]"):
         open_cluster("local", config).__enter__()
 
 
