@@ -46,10 +46,13 @@ while True:
 """
 ALLOCATES = """
 import os
+reader, writer = os.pipe()
 while True:
     if os.fork() == 0:
         kept = b"x" * 20_000_000
+        os.write(writer, b"x")
         os.read(0, 1)
+    os.read(reader, 1)  # Else on a busy machine the bound of processes can come first.
 """
 LEAVES_A_CHILD = """
 import os, subprocess, sys
