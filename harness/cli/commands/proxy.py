@@ -172,8 +172,10 @@ def send_signal(process: Process, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         if number in (signal.SIGINT, signal.SIGQUIT):
             os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
+        elif process.returncode is None:
+            # `process.send_signal` would poll a process that has just ended, and take its exit
+            # status away from the event loop, which reports 255 then.
+            os.kill(process.pid, number)
 
 
 def end_like(status: int) -> None:
