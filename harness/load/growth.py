@@ -19,7 +19,7 @@ WARM_UP: Final = 1 / 3
 DISK: Final = "disk of a thread"
 _KIB: Final = 1024.0
 # Of each measure: its unit, that unit's size, and the least growth that counts, in the unit and as
-# a share of the median. Times of operations, which have no row, are noisier than what is counted.
+# a share of its beginning. Times of operations have no row; they are noisier than what is counted.
 _MEASURES: Final = {
     "memory": ("MiB", _KIB**2, 2.0, 0.05),
     "descriptors": ("descriptors", 1.0, 5.0, 0.1),

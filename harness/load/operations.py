@@ -178,6 +178,13 @@ class UserSession:
         if ended != status:
             raise OperationFailed("refused", f"a turn ended {ended}, expected {status}")
 
+    def _store_thread(self, sample: Sample) -> None:
+        """Run a turn, which the sample does not count: a thread without one may not be stored."""
+        if not self._turns:
+            self._run_turn(sample, "", "completed")
+            self._turns, sample.first, sample.marker = 1, None, ""
+            sample.at = monotonic()
+
     def list(self, _sample: Sample) -> None:
         """Read the first page of the list of threads."""
         self._open.request("thread/list", {"limit": LIST_LIMIT})
@@ -188,10 +195,7 @@ class UserSession:
 
     def fork(self, sample: Sample) -> None:
         """Fork the thread, and archive the fork."""
-        if not self._turns:
-            self._run_turn(sample, "", "completed")  # A thread without a turn may not be stored.
-            self._turns, sample.first, sample.marker = 1, None, ""
-            sample.at = monotonic()
+        self._store_thread(sample)
         answer = self._open.request("thread/fork", {"threadId": self._thread})
         fork = text(obj(answer.get("thread")).get("id"))
         self.threads += 1
@@ -200,10 +204,7 @@ class UserSession:
 
     def reconnect(self, sample: Sample) -> None:
         """Leave, connect again and resume the thread."""
-        if not self._turns:
-            self._run_turn(sample, "", "completed")
-            self._turns, sample.first, sample.marker = 1, None, ""
-            sample.at = monotonic()
+        self._store_thread(sample)
         thread = self._thread
         self._is_playing = False
         self.end()

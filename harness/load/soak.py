@@ -33,7 +33,7 @@ READINGS: Final = 150
 MIN_READING_SECONDS: Final = 0.2
 MAX_READING_SECONDS: Final = 10.0
 JUDGED_CONNECTIONS: Final = 10
-"""Of so many connections one is recorded, the first included."""
+"""One connection in ten is recorded, beginning with the first."""
 _CONNECT_SECONDS: Final = 30.0
 _FAILURE_PAUSE_SECONDS: Final = 0.2
 

@@ -39,16 +39,17 @@ def trend_of(points: Points, *, min_growth: float, min_share: float) -> Trend | 
     """Return the trend of points in the order of x, None for fewer than `MIN_POINTS`.
 
     It grows if that is no accident, if it did not level off, and if the growth is at least
-    `min_growth` and `min_share` of the median.
+    `min_growth` and `min_share` of the value with which the line of the trend begins.
     """
     if len(points) < MIN_POINTS:
         return None
     values = [y for _, y in points]
     level, slope, p = median(values), theil_sen(points), mann_kendall(values)
     growth = slope * (points[-1][0] - points[0][0])
+    beginning = level - slope * (median(x for x, _ in points) - points[0][0])
     grows = (
         p < MAX_P
-        and growth >= max(min_growth, min_share * level)
+        and growth >= max(min_growth, min_share * beginning)
         and theil_sen(points[len(points) // 2 :]) >= MIN_LATE_SHARE * slope
     )
     return Trend(level, slope, growth, p, grows)

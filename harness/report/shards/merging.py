@@ -104,6 +104,8 @@ class Merging:
             unused = unused_snapshots(shard.snapshots, outcomes) if is_whole else {}
             self._findings += snapshot_findings(shard.snapshots, outcomes, list(unused))
         rules, known_rules = [rule.id for rule in head.rules], all_rules()
+        if unknown := [rule for rule in rules if rule not in known_rules]:
+            raise UsageError(f"{self._first[0]}: unknown rule {unknown[0]!r}")
         report = with_results(
             replace(head, rules=[], issues=[], withheld=[]),
             self._outcomes,

@@ -54,6 +54,13 @@ def test_sound_memory_is_flat(memory: Callable[[int, Random], float]) -> None:
     assert grown == []
 
 
+def test_list_that_slows_down_the_turns_is_found() -> None:
+    # Each turn makes lists slower, so most turns are among the first readings.
+    turns = [round(30 * at**0.5) for at in range(150)]
+    readings = [Reading(turn, 0, 0, {"list": 0.011 + 0.00023 * turn}) for turn in turns]
+    assert trends_of(readings)["list"].grows
+
+
 def test_disk_is_judged_for_each_thread() -> None:
     readings = readings_of(lambda _at, _random: 80)
     assert not trends_of(readings)["disk of a thread"].grows

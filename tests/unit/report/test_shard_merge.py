@@ -220,6 +220,10 @@ def _change(name: str) -> Callable[[list[Report]], None]:
     return change
 
 
+def _name_a_rule(reports: list[Report]) -> None:
+    reports[0].rules[0].id = "no.such-rule"
+
+
 def _make_whole(reports: list[Report]) -> None:
     reports[3].shard = None
 
@@ -236,6 +240,7 @@ def _of_another_number(reports: list[Report]) -> None:
         (_change(VERSION), "differs from shard-0.json in: version of the harness ('other', not"),
         (_change("target"), "shard-3.json differs from shard-0.json in: target ('other', not '')"),
         (_make_whole, "shard-3.json: the report of a whole run"),
+        (_name_a_rule, "shard-0.json: unknown rule 'no.such-rule'"),
         (_of_another_number, "shard-3.json is shard 4/5, and shard-0.json is shard 1/4"),
         (lambda reports: reports.append(reports[0]), "shard 1/4 was given twice: shard-0.json and"),
         (lambda reports: reports.clear(), "no report of a shard was given"),
