@@ -1,6 +1,5 @@
 """The results of a load: percentiles for each kind of operation, steps, and the last clean one."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,6 +8,7 @@ from typing import Any, Final
 from harness.load.judging import BrokenRule
 from harness.load.model import ModelTimes
 from harness.load.operations import Sample
+from harness.trace.time_limits import percentile
 
 PERCENTS: Final = (50, 95, 99, 100)
 BUSY_CPU: Final = 0.9
@@ -16,11 +16,6 @@ BUSY_CPU: Final = 0.9
 _COLUMNS: Final = ("operation", "count", "failed", "p50", "p95", "p99", "max")
 _FIRST_KINDS: Final = ("connect", "turn")
 _MAX_ERRORS_SHOWN: Final = 5
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the nearest-rank percentile of values in ascending order; 100 is the largest."""
-    return values[max(0, math.ceil(percent / 100 * len(values)) - 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from harness.load.generator import LOCUST_PAGE, SAMPLES_FILE, Generated, Plan
 from harness.load.judging import judge_recordings
 from harness.load.model import AnswerPace, LoadModel
 from harness.load.operations import Sample, Settings
-from harness.load.results import LoadReport, Step, percentile, summarise
+from harness.load.results import LoadReport, Step, summarise
 from harness.load.server import LoadedServer, run_server
 from harness.play.config import Config
+from harness.trace.time_limits import percentile
 
 MIN_JUDGED: Final = 1
 _GENERATOR: Final = ("-P", "-m", "harness.load.generator")

@@ -11,9 +11,10 @@ from harness.errors import UsageError
 from harness.load.judging import BrokenRule, judge_recordings
 from harness.load.model import ModelTimes
 from harness.load.operations import Sample, parse_mix
-from harness.load.results import LoadReport, Row, Step, percentile, summarise
+from harness.load.results import LoadReport, Row, Step, summarise
 from harness.play.config import configure
 from harness.report.html.other_pages import load_page
+from harness.trace.time_limits import percentile
 
 CLEAN = Step(10, 2.0, [Row.of("turn", [0.1, 0.2])], {}, judged=1, broken=[], cpu=0.1, lag=0.001)
 BROKEN = BrokenRule("turn.completes", "a turn <script>", "user-1.jsonl")
