@@ -15,10 +15,11 @@ from harness.play.capability_evidence import absent_needs
 from harness.play.output_pieces import describe_small_pieces
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
+from harness.play.times import measure_times, slow_step_findings
 from harness.protocol.spec.book import Book
 from harness.protocol.values import show_path
 from harness.report.results.baseline import mark_known_finding, mark_known_row
-from harness.report.results.outcome import Finding, ScenarioOutcome
+from harness.report.results.outcome import SLOW_STEP, Finding, ScenarioOutcome
 from harness.report.results.report import NOT_OFFERED
 from harness.scenario.exec_expect import ExecReading
 from harness.scenario.expect import Problem, SessionReading
@@ -124,10 +125,14 @@ def outcome_of(
         # Messages that faults changed count neither for the server nor against it.
         findings += [] if missing or is_unsayable else check_faults(loaded, run, rows)
         outcome.rows = rows = [row for row in rows if row.verdict is Verdict.ERROR]
-    findings = [
-        mark_known_finding(finding, loaded.id, entries) for finding in (*run.findings, *findings)
+    outcome.times = measure_times(run, loaded, profile)
+    slow = slow_step_findings(outcome.times, loaded, profile)
+    outcome.findings = findings = [
+        mark_known_finding(finding, loaded.id, entries)
+        for finding in (*run.findings, *findings, *slow)
     ]
-    outcome.findings = findings
+    # A time that the server does not promise is no reason to fail.
+    findings = [one for one in findings if one.id != SLOW_STEP or one.level is Level.MUST]
     if any(row.verdict is Verdict.ERROR for row in rows):
         outcome.verdict = Verdict.ERROR
         outcome.reason = "a rule, or the harness itself, broke while judging"

@@ -9,6 +9,7 @@ first lane, with every other lane idle, and only that play counts. Two kinds of 
 immediately: a rule that was broken in two plays alone, and a timeout for a notification that no
 scenario ever got, including one that waited for it alone. The same holds for a capability that two
 plays alone did not show, and that no scenario passed with.
+A time over its limit never counts on a lane.
 
 The first lane plays alone until a scenario has passed, so that an unusable server is found once. A
 lane whose server cannot be started is given up: some servers have a fixed port, so that only one
@@ -357,6 +358,8 @@ def is_settled(
         return not outcome.findings and all(
             is_settled(placement, confirmed, absent) for placement in outcome.placements
         )
+    if outcome.slow_limits:
+        return False
     is_known_absence = bool(outcome.missing) and set(outcome.missing) <= set(absent)
     if _is_inferred_absence(outcome) and not is_known_absence:
         return never_comes  # The awaited message may only have been late.

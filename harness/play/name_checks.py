@@ -63,6 +63,7 @@ def _typos(profile: Profile, book: Book) -> Iterator[Typo]:
     yield from _rename_typos(profile, book)
     for key in ("command", "listen_arguments", "env", "home"):
         yield from _placeholder_typos(key, getattr(profile, key))
+    yield from _time_typos(profile, book)
     for index, tool in enumerate(profile.tools):
         for key in ("name", "namespace", "arguments"):
             for place, near, word in misspelt_placeholders(
@@ -70,6 +71,24 @@ def _typos(profile: Profile, book: Book) -> Iterator[Typo]:
             ):
                 message = f"unknown placeholder {word!r}; did you mean {near!r}?"
                 yield Typo(("tools", index, key, *place), f"tools: {message}")
+
+
+def _time_typos(profile: Profile, book: Book) -> Iterator[Typo]:
+    """Yield unknown messages; without `to` only a request of the client can be meant."""
+    requests = protocol_words("request", book.schemas)
+    server = [
+        *protocol_words("notification of the server", book.schemas),
+        *protocol_words("request of the server", book.schemas),
+    ]
+    for index, row in enumerate(profile.times):
+        starts = [*requests, *server] if row.to else requests
+        if row.start not in starts:
+            kind = "message" if row.to else "request"
+            message = f"times: {unknown_name(kind, row.start, starts)}"
+            yield Typo(("times", index, "from"), message)
+        if row.to and row.to not in server:
+            message = f"times: {unknown_name('message of the server', row.to, server)}"
+            yield Typo(("times", index, "to"), message)
 
 
 def _capability_typos(profile: Profile, capabilities: Collection[str]) -> Iterator[Typo]:

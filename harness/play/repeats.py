@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.judge.verdict import Level, Verdict
-from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOutcome
+from harness.report.results.outcome import LEAKS, SLOW_STEP, UNSTEADY, Finding, ScenarioOutcome
 from harness.scenario.loader import Loaded
 
 CRASH = "scenario.crash"
@@ -45,8 +45,12 @@ class Attempt:
 
 
 def failures(outcome: ScenarioOutcome) -> frozenset[str]:
-    """Return the ids of findings and of broken MUST rules that make an outcome fail."""
-    findings = {finding.id for finding in outcome.findings if finding.counts}
+    """Return the ids of findings and of broken MUST rules that make an outcome fail.
+
+    Times are left out: they were measured again already.
+    """
+    counting = (finding.id for finding in outcome.findings if finding.counts)
+    findings = {finding for finding in counting if finding != SLOW_STEP}
     rules = {
         row.rule for row in outcome.rows if row.verdict is Verdict.FAIL and row.level is Level.MUST
     }

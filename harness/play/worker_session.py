@@ -44,6 +44,7 @@ from harness.scenario.steps.context import FailureKind
 from harness.trace.marks import SessionReport, Setup
 from harness.trace.store import save
 from harness.trace.surfaces import EXEC, SDK, SESSION, scenario_of
+from harness.trace.time_limits import TimeLimit
 from harness.trace.trace import Trace
 from harness.trace.views import conversation_of
 
@@ -131,7 +132,7 @@ class WorkerSession:
         if earlier is not None:
             self._thread.retire()
         try:
-            outcome = self._play(loaded, confirms=confirms, earlier=earlier)
+            outcome = self._play_in_time(loaded, confirms=confirms, earlier=earlier)
         except Exception as error:
             outcome = ScenarioOutcome(
                 id=loaded.id,
@@ -141,6 +142,21 @@ class WorkerSession:
                 reason=describe_trouble(error, self.config.base),
             )
         outcome.before, self._played_before = self._played_before, []
+        return outcome
+
+    def _play_in_time(
+        self, loaded: Loaded, *, confirms: bool, earlier: ScenarioOutcome | None
+    ) -> ScenarioOutcome:
+        """Play a scenario, once more if it took longer than it may: only a time alone counts.
+
+        So a time over its limit was measured twice, at last alone on a fresh process.
+        """
+        outcome = self._play(loaded, confirms=confirms, earlier=earlier)
+        slow_before = earlier.slow_limits if earlier else frozenset[TimeLimit]()
+        while confirms and outcome.slow_limits - slow_before:
+            slow_before |= outcome.slow_limits
+            self._thread.retire()
+            outcome = self._play(loaded, confirms=confirms, earlier=outcome)
         return outcome
 
     def _play(

@@ -88,6 +88,9 @@ def _fact_rows(report: Report, book: Book, harness: str) -> Iterator[str]:
             for line in coverage_lines(search.get("coverage", ()))
         ),
         "requirements": judged_requirements(report, book).words(),
+        "times": "<br>".join(
+            f"{format_code(one.step or one.name)}: {one.words()}" for one in report.times
+        ),
         "when": f"{format_code(report.started)}, {report.took:.1f} s" if report.started else "",
     }
     yield "| | |"

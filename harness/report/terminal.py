@@ -46,6 +46,8 @@ def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> I
     yield f"requirements: {judged_requirements(report, book).words()}"
     yield from _choice_lines(report, book)
     yield from _withheld_lines(report)
+    for time in report.times:
+        yield _shorten(f"time {time.step or time.name}: {time.words()}")
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
         # A finding that blocks all other verdicts is shown in full, with its advice.

@@ -10,13 +10,14 @@ from base64 import b64decode
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from harness.model.strict import Alias, Strict, single_key
 from harness.protocol.wire.methods import BY_METHOD
 from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.lexicon import Kind
 from harness.scenario.sdk_steps import SdkStep
+from harness.trace.time_limits import parse_duration
 
 STATUSES = ("completed", "interrupted", "failed")
 """The statuses of an ended turn in the protocol; `extensions` of a file may name others."""
@@ -196,6 +197,12 @@ class ModelWait(Strict):
 
 ServerNotification = Annotated[str, protocol_word("notification of the server")]
 WAIT_KINDS = ("turn", "idle", "notification", "request", "answer", "message", "gate", "model")
+# A duration is a text in a file, and seconds in the model.
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)? ?(ms|s)$"}),
+]
 
 
 class Wait(OnConnection):
@@ -207,7 +214,8 @@ class Wait(OnConnection):
     arrive counts; with `or_silence` the script continues without one when the server is silent
     about turns for the profile's `settle` seconds. `answer`: the answer to a request sent with
     `wait: false`. `message`: any message, by dotted paths in it. `gate`: a gate that the model's
-    stream or a command reached. `model`: a call.
+    stream or a command reached. `model`: a call. `within` limits the seconds from the message of
+    the step before to the awaited one.
     """
 
     turn: Alias | None = None
@@ -223,6 +231,7 @@ class Wait(OnConnection):
     message: dict[str, Any] | None = None
     gate: str | None = None
     model: ModelWait | None = None
+    within: Duration | None = None
     alias: Alias | None = Field(default=None, alias="as")
 
     @property

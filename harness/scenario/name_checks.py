@@ -46,6 +46,10 @@ _REASON_NONE_EXISTS = {
 }
 
 
+# Waits for what is not a message.
+_NO_MESSAGE = ("idle", "gate", "model")
+
+
 class NameChecker:
     """Names defined so far while walking the steps; mistakes are added to `mistakes`."""
 
@@ -60,12 +64,14 @@ class NameChecker:
         self._kinds: dict[str, str] = {}
         self._connections: set[str] = {MAIN_CONNECTION}
         self._gates = {*scenario.held_gates(), *scenario.workspace.pipes}
+        self._has_step = False
 
     def check(self) -> None:
         """Check the names of both sides and of the expectations."""
         for side in ("setup", "client"):
             for index, step in enumerate(getattr(self._scenario, side)):
                 self._check_step((side, index), step)
+                self._has_step = True
         clientless = self._scenario.is_clientless
         if isinstance(self._scenario.model, dict) and not clientless:
             for alias in self._scenario.model:
@@ -236,7 +242,13 @@ class NameChecker:
         if wait.or_silence and (wait.notification is None or wait.alias is not None):
             message = "or_silence goes with notification, and without as"
             self._mistakes.add((*loc, "or_silence"), message, key=True)
-        if wait.alias is not None and wait.awaited_kinds[0] in ("idle", "gate", "model"):
+        if wait.within is not None and (wait.or_silence or wait.awaited_kinds[0] in _NO_MESSAGE):
+            message = "within goes with turn, notification, request, answer or message"
+            self._mistakes.add((*loc, "within"), f"{message}, and without or_silence", key=True)
+        elif wait.within is not None and not self._has_step:
+            message = "within is a time from the step before; no step stands before this one"
+            self._mistakes.add((*loc, "within"), message, key=True)
+        if wait.alias is not None and wait.awaited_kinds[0] in _NO_MESSAGE:
             awaited = "an idle thread" if wait.idle is not None else f"a {wait.awaited_kinds[0]}"
             self._mistakes.add((*loc, "as"), f"{awaited} gives no value to name", key=True)
         if wait.answer is not None:

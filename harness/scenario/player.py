@@ -15,7 +15,7 @@ from harness.errors import TargetGone
 from harness.model.model import ScriptedModel
 from harness.model.performance import MissingTool
 from harness.model.tools import CAPABILITY_OF_INTENT, profile_lines
-from harness.scenario.client_steps import ClientStep, RestartStep
+from harness.scenario.client_steps import ClientStep, RestartStep, WaitStep
 from harness.scenario.loader import Loaded
 from harness.scenario.patience import MAX_BOUNDS_PER_WAIT, Patience
 from harness.scenario.races import AgainStep
@@ -29,7 +29,9 @@ from harness.scenario.steps.context import (
     StepFailed,
 )
 from harness.scenario.steps.wait_targets import NO_TARGET, WaitTarget
+from harness.trace.frame import Direction
 from harness.trace.marks import Setup, StepBegins
+from harness.trace.time_limits import TimeLimit, Times
 
 __all__ = ["STEP_ERRORS", "Cast", "FailureKind", "Player", "StepFailure"]
 
@@ -105,6 +107,8 @@ class Player:
             for index, step in enumerate(steps)
         ]
         self._in_setup = False
+        # Words and time of the message of the step before, or of the step itself.
+        self._before = ("the beginning", 0.0)
         self._plays = plays_by_step()
         self._current = anyio.CancelScope()
         self._tasks: TaskGroup | None = None
@@ -193,18 +197,42 @@ class Player:
 
     async def _play_within_bound(self, step: ClientStep, line: int) -> StepFailure | None:
         name = next(iter(type(step).model_fields))
-        self._recorder.mark(StepBegins(name, line))
+        began = self._recorder.mark(StepBegins(name, line))
+        self._context.awaited = None
         longest = MAX_BOUNDS_PER_WAIT * self._bounds.scenario
         bound = Patience(self._recorder, self._bound_of(step), longest)
         try:
             with bound.wait():
                 await self._play(step)
+                self._note_time(step, line, (f"the step {name}", began.at), began.after)
                 return None
         except (StepFailed, TargetGone, TimeoutError) as error:
             return StepFailure.from_exception(error, name, line)
         awaited, nearest = self._context.target, self._context.describe_nearest()
         message = f"waited {bound.seconds:g} s for {awaited.words}; {nearest or 'it did not come'}"
         return StepFailure(FailureKind.TIMEOUT, name, line, message, wait_target=awaited)
+
+    def _note_time(
+        self, step: ClientStep, line: int, beginning: tuple[str, float], last_before: int
+    ) -> None:
+        """Note the time from the message of the step before to that of this one, if it has a limit.
+
+        The message of a step is the one that it waited for, else the first that the client sent;
+        without one its beginning counts.
+        """
+        sent = (
+            frame
+            for frame in self._recorder.trace.frames[last_before + 1 :]
+            if frame.direction is Direction.TO_TARGET
+        )
+        message = self._context.awaited or next(sent, None)
+        words, at = (message.method or "an answer", message.at) if message else beginning
+        if isinstance(step, WaitStep) and step.wait.within is not None:
+            start, since = self._before
+            place = f"{self._loaded.id}:{line}"
+            limit = TimeLimit(start, words, step.wait.within, step=place)
+            self.cast.times.append(Times(limit, (max(0.0, at - since),)))
+        self._before = words, at
 
     async def _play(self, step: ClientStep) -> None:
         """Play one step, cancelled if the model cannot continue its script.

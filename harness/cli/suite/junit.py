@@ -55,6 +55,7 @@ def describe_run(config: pytest.Config, report: Report, harness_version: str) ->
         "revision": report.revision,
         "started": report.started,
         "verdict": verdict_words(report),
+        **{f"time {one.step or one.name}": one.words() for one in report.times},
     }
     for plugin in config.pluginmanager.get_plugins():
         writer: Any = plugin

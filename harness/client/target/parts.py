@@ -1,9 +1,12 @@
 """Parts of a profile: the programs that it names, and its bounds."""
 
-from pydantic import Field
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
 
 from harness.client.target.naming import ProgramName
 from harness.client.target.tables import Table, Words
+from harness.trace.time_limits import TimeLimit, parse_duration
 
 
 class Bounds(Table):
@@ -18,6 +21,26 @@ class Bounds(Table):
     def scale(self, factor: float) -> "Bounds":
         """Return the same bounds, all of them `factor` times as long."""
         return Bounds(**{name: value * factor for name, value in self.model_dump().items()})
+
+
+class TimeRow(Table):
+    """A limit of time over a run: from a message to the first `to` after it on the same thread.
+
+    Without `to` it is the answer to the request `from`. `percentile` of the times of a run may take
+    at most `within`; the level MUST makes that a promise of the server.
+    """
+
+    start: str = Field(alias="from", min_length=1)
+    to: str = Field(default="", min_length=1)
+    within: Annotated[float, BeforeValidator(parse_duration)]
+    percentile: float = Field(default=95.0, gt=0, le=100)
+    level: Literal["MUST", "SHOULD"] = "SHOULD"
+
+    @property
+    def limit(self) -> TimeLimit:
+        """The row as a limit that a trace can be measured by."""
+        promised = self.level == "MUST"
+        return TimeLimit(self.start, self.to, self.within, self.percentile, promised)
 
 
 class Program(Table):

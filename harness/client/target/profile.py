@@ -37,7 +37,7 @@ from harness.client.target.naming import (
     Variable,
     VariableValue,
 )
-from harness.client.target.parts import Bounds, ExecProgram, Program, SdkProgram
+from harness.client.target.parts import Bounds, ExecProgram, Program, SdkProgram, TimeRow
 from harness.client.target.release_rows import block_of, first_range, select_release
 from harness.client.target.settings_files import Format, Settings, file_text
 from harness.client.target.tables import Table, Words
@@ -175,6 +175,8 @@ class Profile(Table):
     lanes: int = Field(default=0, ge=0)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"
+    within: Literal["SHOULD", "MUST"] = "SHOULD"
+    times: list[TimeRow] = Field(default_factory=list[TimeRow])
     panics: Annotated[list[str], AfterValidator(_check_patterns)] = Field(default_factory=list[str])
     tools: list[Tool] = Field(default_factory=list[Tool])
     outcomes: Annotated[dict[Outcome, list[str]], AfterValidator(_check_pattern_lists)] = Field(

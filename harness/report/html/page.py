@@ -156,6 +156,7 @@ def _facts(report: Report, harness: str) -> list[tuple[str, str]]:
         "Release": report.release_note or report.release,
         "Harness": f"{harness}, documents {report.revision}",
         "Played": f"{report.started} in {report.took:.1f} s" if report.started else "",
+        **{f"Time {one.step or one.name}": one.words() for one in report.times},
         "Sequences": "; ".join(
             line
             for fuzz in report.fuzz

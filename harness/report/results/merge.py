@@ -18,6 +18,7 @@ from harness.report.results.baseline import entry_of, mark_known_finding, stalen
 from harness.report.results.known_entries import UserScenarioIds, known_entries
 from harness.report.results.outcome import (
     LEAKS,
+    SLOW_STEP,
     UNSTEADY,
     Finding,
     RaceOutcome,
@@ -35,6 +36,7 @@ from harness.report.results.report import (
 )
 from harness.report.results.rerun import ReplayCommands, findings_naming_scenario
 from harness.report.results.sightings import collect_choices, collect_schema
+from harness.report.results.time_results import slow_run_findings, time_results
 from harness.report.results.unavailable_capabilities import mark_inapplicable, withheld_results
 from harness.report.shards.values import KnownEntry, Shard
 from harness.scenario.bundled import bundled_ids_on
@@ -128,6 +130,8 @@ def with_results(
     races = sorted(races, key=lambda race: race.id)
     placed = [placement for race in races for placement in race.placements]
     deviations = [entry.deviation for entry in entries]
+    report.times = time_results(outcomes)
+    loose = [*loose, *slow_run_findings(report.times)]
     # Findings outside any scenario can be known too, by entries for all scenarios.
     loose = [mark_known_finding(finding, "", deviations) for finding in loose]
     report.server = "; ".join(
@@ -318,6 +322,8 @@ def _issues(
 
 def _is_listed_alone(finding: Finding) -> bool:
     """Return whether a scenario's finding is listed beside the scenario's verdict."""
+    if finding.id == SLOW_STEP:
+        return finding.level is not Level.MUST  # Else its scenario fails.
     return finding.id.startswith(("setup.", "hygiene.")) or finding.id in (LEAKS, UNSTEADY)
 
 

@@ -9,9 +9,12 @@ from harness.judge.ledger.record import Record
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.protocol.escapes import visible_lines
 from harness.scenario.race_id import RaceId
+from harness.trace.time_limits import TimeLimit, Times
 
 # Findings that come from repeating a scenario.
 LEAKS, UNSTEADY = "leaks-state", "unsteady"
+SLOW_STEP, SLOW_RUN = "scenario.slow", "times.slow"
+"""Findings about limits of time: of a scenario's step, and of a profile over a whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class ScenarioOutcome:
     messages in the trace, None without a trace, or in a race. `snapshot` is None in a run that
     keeps no snapshots. `server` is the server's own name. `awaited` is the notification for which
     it timed out, "" if there was none. `passed` has the number of subjects that passed, by rule, in
-    the report of a shard, whose `rows` leave them out.
+    the report of a shard, whose `rows` leave them out. `times` are those that have a limit.
     """
 
     id: str
@@ -110,6 +113,12 @@ class ScenarioOutcome:
     lane: str = ""
     began: float = 0.0
     passed: dict[str, int] = field(default_factory=dict[str, int])
+    times: list[Times] = field(default_factory=list[Times])
+
+    @property
+    def slow_limits(self) -> frozenset[TimeLimit]:
+        """The limits of time that this play exceeds, once at least."""
+        return frozenset(times.limit for times in self.times if times.is_slow)
 
     @property
     def race_id(self) -> RaceId:

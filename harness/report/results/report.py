@@ -8,6 +8,7 @@ from harness.report.results.outcome import SnapshotResult
 from harness.report.results.rerun_command import Programs
 from harness.report.results.server_starts import ServerStart
 from harness.report.results.sightings import ChoicesByPoint, SpokenSchema
+from harness.report.results.time_results import TimeResult
 from harness.report.shards.values import Shard
 from harness.scenario.race_id import RaceId
 
@@ -193,6 +194,7 @@ class Report:
     of one release. `release_note` is a line on a release that the profile does not know, and `news`
     is `new since 0.169` for one that is newer; "" for others. `confined` and `required` are the
     options of the run that its commands repeat. `shard` is set if the run was one shard of another.
+    `times` are the results of limits of time.
     """
 
     target: str
@@ -225,6 +227,7 @@ class Report:
     confined: bool = False
     required: str = ""
     shard: Shard | None = None
+    times: list[TimeResult] = field(default_factory=list[TimeResult])
 
     @property
     def programs(self) -> Programs:

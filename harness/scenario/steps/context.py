@@ -20,15 +20,20 @@ from harness.scenario.client_steps import MAIN_CONNECTION, Answers, result_has
 from harness.scenario.references import UnknownValue, resolve_references
 from harness.scenario.steps.wait_targets import ANSWER, NO_TARGET, WaitTarget
 from harness.trace.frame import Frame, Kind
+from harness.trace.time_limits import Times
 
 
 @dataclass(slots=True)
 class Cast:
-    """Ids that stand for the scenario's aliases in this run; `thread_of` maps a turn's alias."""
+    """Ids that stand for the scenario's aliases in this run; `thread_of` maps a turn's alias.
+
+    `times` are those of the steps with a limit (`within`).
+    """
 
     threads: dict[str, str] = field(default_factory=dict[str, str])
     turns: dict[str, str] = field(default_factory=dict[str, str])
     thread_of: dict[str, str] = field(default_factory=dict[str, str])
+    times: list[Times] = field(default_factory=list[Times])
 
     def add_answer(self, alias: str, request: Frame, answer: Frame) -> None:
         """Record the thread or turn id in a request's answer under the alias, if there is one."""
@@ -142,6 +147,7 @@ class StepContext:
     `values` holds the result of each alias, `unanswered_requests` the requests that a later step
     waits for, `taken_frames` the seq of frames that satisfied a wait, `target` the current wait's
     target, `tasks` the tasks beside the steps; `describe_nearest` describes the nearest message.
+    `awaited` is the message for which the current step waited, None before it came.
     """
 
     connections: Connections
@@ -161,6 +167,7 @@ class StepContext:
     target: WaitTarget = NO_TARGET
     describe_nearest: Callable[[], str] = _no_text
     tasks: TaskGroup | None = None
+    awaited: Frame | None = None
 
     def run_beside_steps(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run a task beside the steps, until the last of them or the end of the server."""

@@ -46,7 +46,7 @@ async def wait(context: StepContext, step: WaitStep) -> None:
             await _wait_for_model(context, body)
         case "answer":
             peer, request, expect = context.unanswered_requests[body.answer or ""]
-            await context.wait_for_answer(peer, request, expect, body.answer)
+            context.awaited = await context.wait_for_answer(peer, request, expect, body.answer)
         case "message":
             expected = context.resolve(body.message)
             frame = await context.take_frame(
@@ -62,6 +62,7 @@ async def wait(context: StepContext, step: WaitStep) -> None:
                 await _wait_for_message(context, body)
         case _:
             frame = await _wait_for_message(context, body)
+    context.awaited = frame or context.awaited
     if body.alias is not None and frame is not None:
         context.values[body.alias] = frame.json if body.message is not None else frame.params
 

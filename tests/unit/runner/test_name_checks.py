@@ -51,6 +51,18 @@ MISTAKES = {
         'barrier = "thread/raed"',
         "mine.toml:3:11: barrier: unknown request 'thread/raed'; did you mean 'thread/read'?",
     ),
+    "the beginning of a time": (
+        '[[times]]\nfrom = "turn/strat"\nto = "turn/started"\nwithin = "1s"',
+        "mine.toml:4:8: times: unknown message 'turn/strat'; did you mean 'turn/start'?",
+    ),
+    "the end of a time": (
+        '[[times]]\nfrom = "turn/start"\nwithin = "1s"\nto = "turn/interrupt"',
+        "mine.toml:6:6: times: unknown message of the server 'turn/interrupt'",
+    ),
+    "an answer to what nobody answers": (
+        '[[times]]\nfrom = "turn/started"\nwithin = "1s"',
+        "mine.toml:4:8: times: unknown request 'turn/started'",
+    ),
     "a barrier that only the server sends": (
         'barrier = "turn/completed"',
         "mine.toml:3:11: barrier: unknown request 'turn/completed'; expected one",

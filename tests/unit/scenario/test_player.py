@@ -107,6 +107,36 @@ async def test_answer_without_an_id_is_a_refusal() -> None:
     )
 
 
+async def test_a_limit_of_time_runs_from_the_message_of_the_step_before() -> None:
+    steps = (
+        "  - wait: {notification: turn/started, within: 10s}\n"
+        "  - wait: {turn: u, within: 0.0001ms}\n"
+        "  - open: g\n"
+        "  - request: {method: thread/read, params: {}, as: r, wait: false}\n"
+        "  - wait: {answer: r, within: 10s}\n"
+        "  - open: g\n"
+        "  - wait: {turn: u, within: 10s}\n"
+    )
+    async with connected() as (peer, server, _):
+        started = {"method": "turn/started", "params": {"threadId": THREAD, "turn": {"id": TURN}}}
+        server.then["turn/start"] = [started, completed()]
+        one = player(TURNING + steps, peer)
+        assert await one.play() is None
+    frames = {frame.method: frame.at for frame in peer.recorder.trace.frames}
+    turn, end, answer, later = one.cast.times
+    assert [(times.limit.name, times.limit.step) for times in one.cast.times] == [
+        ("turn/start -> turn/started", "scenario:7"),
+        ("turn/started -> turn/completed", "scenario:8"),
+        ("thread/read -> an answer", "scenario:11"),
+        ("the step open -> turn/completed", "scenario:13"),
+    ]
+    assert turn.seconds == (frames["turn/started"] - frames["turn/start"],)
+    assert end.seconds == (frames["turn/completed"] - frames["turn/started"],)
+    assert (turn.is_slow, end.is_slow, answer.is_slow) == (False, True, False)
+    # It came before the step that it is counted from.
+    assert later.seconds == (0.0,)
+
+
 async def test_server_that_leaves_during_a_step_is_a_crash() -> None:
     def leave(server: FakeServer) -> None:
         server.leave_at = "turn/start"

@@ -12,7 +12,7 @@ from harness.protocol.spec.findings import accepted_ids, finding_kinds
 
 ROOT = Path(__file__).parents[3]
 ID = re.compile(
-    r"(scenario|setup|liveness|hygiene|baseline|harness|fuzz|shard|snapshots)\.[a-z]+(-[a-z]+)*"
+    r"(scenario|setup|liveness|hygiene|baseline|harness|fuzz|shard|snapshots|times)\.[a-z]+(-[a-z]+)*"
 )
 # Rooms in which findings are made.
 FOLDERS = tuple(
