@@ -4,10 +4,10 @@ A run of a server says nothing about requirements that bind clients alone: the h
 there, and the rules for them judge its own frames.
 """
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 
-from harness.judge.verdict import Verdict
+from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.rows import Requirement
 from harness.report.results.report import Report
@@ -73,6 +73,25 @@ def judged_requirements(report: Report, book: Book) -> RequirementCounts:
         without_rule=sum(not one.rules for one in unseen),
         client_only=len(book.requirements) - len(mine),
     )
+
+
+def with_levels(report: Report, book: Book) -> Report:
+    """Return the report with SHOULD in place of FAIL for requirements that no MUST finding breaks.
+
+    A page beside a GREEN verdict shows them so, since they do not count (unless `strict`).
+    """
+    levels: dict[str, set[Level]] = defaultdict(set)
+    for rule in report.rules:
+        for row in (proof.row for proof in rule.proofs if proof.row.verdict is Verdict.FAIL):
+            names = row.clauses or [one.id for one in book.requirements_of(rule.id)]
+            for name in names:
+                levels[name].add(row.level)
+    mild = {name for name, found in levels.items() if Level.MUST not in found}
+    verdicts = {
+        name: str(Level.SHOULD) if verdict == Verdict.FAIL and name in mild else verdict
+        for name, verdict in report.requirements.items()
+    }
+    return report if report.strict else replace(report, requirements=verdicts)
 
 
 def binds_clients_only(requirement: Requirement) -> bool:

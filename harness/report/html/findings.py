@@ -4,7 +4,6 @@ Cards of rules have one cause each, as in `report.causes`: a rule, level and cla
 of messages. Scenarios and races that fail with the same reason are one card.
 """
 
-import json
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from harness.report.results.report import (
 from harness.report.results.rerun_command import replay_command, scenario_argument
 from harness.report.story import proof_line
 from harness.report.wire_lines import load_stored, proof_lines
+from harness.scenario.scenario_text import scenario_text
 from harness.trace.surfaces import surface_of
 
 COUNTS: Final = "Findings"
@@ -308,8 +308,8 @@ def failure_trace(failure: Mapping[str, Any]) -> str:
     return f"{case.removesuffix(_CASE_SUFFIX)}.jsonl" if case else ""
 
 
-def case_text(document: object) -> str:
-    """Return a generated case as text: a scenario as JSON, unless it is a text; "" for none."""
-    if not document:
-        return ""
-    return document if isinstance(document, str) else json.dumps(document, indent=1)
+def case_text(document: str | dict[str, Any] | None) -> str:
+    """Return a generated case as text: a scenario as YAML, unless it is a text; "" for none."""
+    if isinstance(document, dict):
+        return scenario_text(document, "").partition("\n")[2]
+    return document or ""

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -14,7 +15,6 @@ from harness.report.compare.text import (
     left_out,
     merge_alike,
     show_command,
-    summary_line,
 )
 from harness.report.compare.values import Change, Comparison
 from harness.report.diagram.differences import differing_rows
@@ -29,6 +29,7 @@ from harness.report.html.page import shown_findings
 from harness.report.html.rendering import render
 from harness.report.json_form import DISTRIBUTION
 from harness.report.matrix import Matrix
+from harness.report.requirements import with_levels
 from harness.report.results.outcome import Finding
 from harness.report.sequence_coverage import coverage_lines
 
@@ -40,21 +41,20 @@ def comparison_page(comparison: Comparison) -> str:
     groups = list(_change_groups(comparison))
     return _render(
         "comparison.html.j2",
-        heading=f"{comparison.before.name} / {comparison.after.name}",
+        heading=f"{comparison.before.name} → {comparison.after.name}",
         tone="fail" if comparison.worse else "pass",
         sections=[("differences", "Differences", len(comparison.changes))],
         comparison=comparison,
         groups=groups,
         conversations=_differing_conversations(comparison, groups),
         left_out=list(left_out(comparison)),
-        summary=summary_line(comparison),
         show_command=show_command,
         sides=SIDES,
     )
 
 
 def _differing_conversations(
-    comparison: Comparison, groups: Sequence[tuple[str, Sequence[Change]]]
+    comparison: Comparison, groups: Sequence[tuple[str, int, Sequence[Change]]]
 ) -> Conversations:
     """Return the rows in which the conversations of each change differ, as `before TRACE TRACE`."""
     findings: dict[str, list[PlacedFinding]] = defaultdict(list)
@@ -62,7 +62,7 @@ def _differing_conversations(
         for trace, finding in shown_findings(run.report):
             findings[trace].append(finding)
     conversations = Conversations(MAX_CONVERSATION_BYTES)
-    changes = [change for _, group in groups for change in group]
+    changes = [change for *_, group in groups for change in group]
     for names in dict.fromkeys((one.shown_before.trace, one.shown_after.trace) for one in changes):
         before, after = (draw_stored(name, findings[name]) for name in names)
         if before is not None and after is not None:
@@ -71,16 +71,28 @@ def _differing_conversations(
     return conversations
 
 
-def _change_groups(comparison: Comparison) -> Iterator[tuple[str, list[Change]]]:
-    for kind, known, group in changes_by_kind(comparison):
-        yield f"{HEADINGS[kind]}{OF_KNOWN if known else ''}", merge_alike(group)
+def _change_groups(comparison: Comparison) -> Iterator[tuple[str, int, list[Change]]]:
+    """Yield each group's title, number of changes and rows: what makes it worse first."""
+    groups = [
+        (f"{HEADINGS[kind]}{OF_KNOWN if known else ''}", group)
+        for kind, known, group in changes_by_kind(comparison)
+    ]
+    groups.sort(key=lambda group: not any(change.counts for change in group[1]))
     if comparison.unsteady:
-        yield UNSTEADY, merge_alike(comparison.unsteady)
+        groups.append((UNSTEADY, [replace(one, counts=False) for one in comparison.unsteady]))
+    for title, group in groups:
+        yield title, len(group), merge_alike(group)
 
 
 def matrix_page(matrix: Matrix) -> str:
     """Return the page of many targets: a column for each, a row for each requirement."""
-    is_red = any(column.verdict == "RED" for column in matrix.columns)
+    book = load_book()
+    columns = [
+        replace(one, report=with_levels(one.report, book)) if one.report else one
+        for one in matrix.columns
+    ]
+    matrix = replace(matrix, columns=columns)
+    is_red = any(column.verdict == "RED" for column in columns)
     judged = matrix.judged_columns()
     differing = matrix.rows(only_differences=True)
     return _render(
@@ -91,11 +103,11 @@ def matrix_page(matrix: Matrix) -> str:
             ("targets", "Targets", len(matrix.columns)),
             ("requirements", "Requirements", None),
         ],
-        columns=matrix.columns,
+        columns=columns,
         judged=judged,
         rows=matrix.rows(only_differences=False),
         differing=set(differing),
-        statements={one.id: one.clause.statement for one in load_book().requirements},
+        statements={one.id: one.clause.statement for one in book.requirements},
         count_line=matrix.count_line(full=True),
         interrupted=matrix.interrupted,
     )

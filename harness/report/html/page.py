@@ -15,7 +15,7 @@ from harness.report.html.findings import COUNTS, GROUPS, Card, finding_cards, tr
 from harness.report.html.rendering import render
 from harness.report.html.scenario_facts import ScenarioFacts
 from harness.report.html.timeline import timeline_of
-from harness.report.requirements import binds_clients_only, judged_requirements
+from harness.report.requirements import binds_clients_only, judged_requirements, with_levels
 from harness.report.results.outcome import Finding
 from harness.report.results.report import Report, gravest_level, is_red
 from harness.report.results.rerun_command import near_path, replay_command, scenario_argument
@@ -83,6 +83,8 @@ def run_page(
     report: Report, book: Book, harness: str, facts: Mapping[str, ScenarioFacts] | None = None
 ) -> str:
     """Return the whole page; `harness` is the version that judged, `facts` those of scenarios."""
+    told = "\n".join(summary(report, book, names=False, whole=len(report.scenarios) > 100))
+    report = with_levels(report, book)
     cards = finding_cards(report, book)
     plays = _plays(report, facts or {})
     timeline = timeline_of(plays)
@@ -114,7 +116,7 @@ def run_page(
         tone="error" if report.is_error else "fail" if report.red else "pass",
         reasons=report.red_reasons(),
         requirement_words=judged_requirements(report, book).words(),
-        told="\n".join(summary(report, book, names=False, whole=len(report.scenarios) > 100)),
+        told=told,
         facts=_facts(report, harness),
         bars=_bars(report, book),
         groups=[(group, [card for card in cards if card.group == group]) for group in GROUPS],

@@ -90,7 +90,7 @@ class Causes:
 
 def occasion_at(method: str, place: str) -> str:
     """Return the occasion for a message with a wrong member at `place`, "" if it is unknown."""
-    return f"{method}, {place}" if place else method
+    return f"{method or 'a message'}, {place}" if place else method
 
 
 def method_of(occasion: str) -> str:

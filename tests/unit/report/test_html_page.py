@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Level, Place, Verdict
+from harness.report.html.other_pages import matrix_page
 from harness.report.html.rendering import anchor
 from harness.report.html.scenario_facts import ScenarioFacts
+from harness.report.matrix import Column, Matrix
 from harness.report.results.outcome import SnapshotResult
 from harness.report.results.report import Issue, PlacementResult, RaceResult, Report
 from tests.unit.report.html_pages import Page, assert_only_own_code, page_of
@@ -127,6 +129,29 @@ def test_green_page_says_that_nothing_is_wrong() -> None:
     assert page.with_id("verdict").text == "GREEN"
     assert "Nothing that counts is wrong. 1 rules were kept" in page.with_id("findings").text
     assert not findings(page)
+
+
+@pytest.mark.parametrize(("strict", "word"), [(False, "should"), (True, "fail")])
+def test_requirement_that_only_a_should_breaks_is_shown_so_where_it_does_not_count(
+    strict: bool, word: str
+) -> None:
+    broken = failed("turn.completes", level=Level.SHOULD)
+    report = report_of(outcome("a/one", broken), strict=strict)
+    assert report.requirements["turn.completes"] == "FAIL"
+    row = page_of(report).with_id("requirement/turn.completes")
+    assert row.text.strip().startswith(word.upper())
+    columns = [Column("one", "spec", "1", "spec", {}, report=report)]
+    row = Page(matrix_page(Matrix(columns))).with_id("requirement/turn.completes")
+    assert row.text.strip().endswith(word)
+
+
+def test_known_deviations_are_folded_away() -> None:
+    known = Finding("setup.no-answer", "nothing", known="as we know")
+    page = page_of(report_of(outcome("a/one", passed("turn.completes")), loose=(known,)))
+    [group] = [one for one in page.named("details") if one.attributes.get("class") == "group"]
+    assert "open" not in group.attributes
+    assert page.with_id("finding/1").text in group.text
+    assert "Reported, but not counted: 0; known deviations: 1." in page.named("section")[0].text
 
 
 def test_run_without_any_play_still_makes_a_page() -> None:

@@ -53,6 +53,7 @@ function applyRowFilters() {
   const wanted = byId("search").value.toLowerCase();
   const only = byId("only-differences").checked;
   const lines = all("#matrix tbody tr");
+  byId("matrix").style.setProperty("--targets", lines[0].cells.length - 1);
   for (const line of lines) {
     line.hidden = (only && !("differs" in line.dataset)) || !line.cells[0].textContent.toLowerCase().includes(wanted);
   }
@@ -184,8 +185,9 @@ try { root.dataset.theme = localStorage.getItem("harness-theme") || ""; } catch 
 // Print: findings are open on paper, and closed again.
 let closed = [];
 addEventListener("beforeprint", () => {
-  closed = all("details.finding:not([open]), details.area.wrong:not([open])");
+  closed = all("details.group:not([open]), details.finding:not([open]), details.area.wrong:not([open])");
   closed.forEach((one) => (one.open = true));
 });
 addEventListener("afterprint", () => closed.forEach((one) => (one.open = false)));
+addEventListener("DOMContentLoaded", () => all(".conversation[open]").forEach(openConversation));
 followLink();
