@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.cli.commands.explain import rule_table
+from harness.cli.commands.file_schemas import FILE_SCHEMAS
 from harness.judge.rules.discovery import every_rule
 from harness.protocol.spec.findings import finding_kinds
 from harness.protocol.spec.loading import load_book
-from harness.scenario.schema import schema_text
 from tools.choices_page import choices_page
 from tools.configuration_page import configuration_page
 from tools.diagrams import machine_pages
+from tools.man_pages import agent_page, harness_page
 from tools.protocol_page import protocol_page
 
 ROOT = Path(__file__).parents[1]
@@ -49,8 +50,9 @@ def pages() -> dict[str, Callable[[], str]]:
         "docs/rules.md": _rules,
         "docs/state-machines.md": lambda: _page(MACHINES_HEAD, *machine_pages()),
         "docs/reports.md": lambda: _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),
-        "docs/scenario.schema.json": schema_text,
-        "docs/family.schema.json": lambda: schema_text(family=True),
+        **{f"docs/{name}.schema.json": text for name, text in FILE_SCHEMAS.items()},
+        "docs/man/harness.1": harness_page,
+        "docs/man/agent.1": agent_page,
     }
 
 

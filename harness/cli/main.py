@@ -41,21 +41,24 @@ from harness.cli.commands.output_files import (
     write_json,
     write_results,
 )
+from harness.cli.commands.target_options import (
+    AgentCmdOption,
+    NeededScenariosArgument,
+    ScaleOption,
+    ScenariosArgument,
+    SdkCmdOption,
+    ServerCmdOption,
+    TargetOption,
+    complete_explained,
+    complete_pages,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Judge any server of the agent session protocol.",
 )
-
-Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
-ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
-AgentCmd = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec is judged")]
-SdkCmd = Annotated[str, typer.Option("--sdk-cmd", help="the driver of the SDK that is judged")]
-Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
-_SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
 
 
 def main() -> None:
@@ -134,7 +137,14 @@ app.command(cls=FolderCommand)(show_options.show)
 
 @app.command(context_settings={"ignore_unknown_options": True})  # -32600 is an argument.
 def explain(
-    name: Annotated[str, typer.Argument(metavar="ID", help="or: capabilities, verdicts, levels")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="or: capabilities, verdicts, levels",
+            autocompletion=complete_explained,
+        ),
+    ],
 ) -> None:
     """Explain an id, a verdict, or a word of the protocol: turn/start, decline, -32600.
 
@@ -166,11 +176,11 @@ def list_(*, json: JsonOption = "", markdown: MarkdownOption = "") -> None:
 @app.command(cls=KeepingCommand)
 def doctor(
     *,
-    target: Target = "spec",
-    server_cmd: ServerCmd = "",
-    agent_cmd: AgentCmd = "",
-    sdk_cmd: SdkCmd = "",
-    timeout_scale: Scale = 1.0,
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
+    agent_cmd: AgentCmdOption = "",
+    sdk_cmd: SdkCmdOption = "",
+    timeout_scale: ScaleOption = 1.0,
     json: JsonOption = "",
 ) -> None:
     """Say in seconds whether a server can be judged, and what to do if not."""
@@ -236,7 +246,12 @@ def example(
 
 @app.command()
 def docs(
-    page: Annotated[str, typer.Argument(help="such as reports, or protocol#turn.completes")] = "",
+    page: Annotated[
+        str,
+        typer.Argument(
+            help="such as reports, or protocol#turn.completes", autocompletion=complete_pages
+        ),
+    ] = "",
     *,
     path: Annotated[bool, typer.Option("--path", help="where its file lies, not its text")] = False,
 ) -> None:
@@ -252,6 +267,17 @@ def docs(
         else:
             for line in document_lines():
                 typer.echo(line)
+
+
+@app.command(name="schema")
+def print_schema(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="report, trace, scenario, family")],
+) -> None:
+    """Print the JSON Schema of our files, for editors and for readers in other languages."""
+    from harness.cli.commands.file_schemas import file_schema
+
+    with run_commands.exit_on_error():
+        typer.echo(file_schema(name), nl=False)
 
 
 app.command(cls=FolderCommand)(run_commands.status)
@@ -284,7 +310,7 @@ app.add_typer(scenario, name="scenario")
 
 @scenario.command()
 def validate(
-    scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)],
+    scenarios: NeededScenariosArgument,
     *,
     json: JsonOption = "",
 ) -> None:
@@ -326,7 +352,7 @@ def validate(
 
 @scenario.command(name="list")
 def list_scenarios(
-    scenarios: Annotated[list[str] | None, typer.Argument(help=_SCENARIOS)] = None,
+    scenarios: ScenariosArgument = None,
     *,
     json: JsonOption = "",
 ) -> None:
@@ -419,9 +445,9 @@ def schema(
 def play(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="a file, or an id")],
     *,
-    target: Target = "spec",
-    server_cmd: ServerCmd = "",
-    timeout_scale: Scale = 1.0,
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
+    timeout_scale: ScaleOption = 1.0,
     json: JsonOption = "",
     verbose: Annotated[bool, typer.Option("-v", help="one line for each rule")] = False,
 ) -> None:

@@ -22,6 +22,11 @@ _BY_KIND = {body.kind: body for body in (*BODIES, *MCP_BODIES, *MODEL_BODIES)}
 T = TypeVar("T")
 
 
+def mark_classes() -> dict[str, type[MarkBody]]:
+    """Return the class of each kind of marks."""
+    return dict(_BY_KIND)
+
+
 def to_row(body: MarkBody) -> dict[str, Any]:
     """Return the members of a body that differ from their defaults."""
     return _members_of(body)

@@ -31,6 +31,7 @@ HARNESS = (
     "connect",
     "example",
     "docs",
+    "schema",
     "status",
     "report",
     "merge",

@@ -6,6 +6,7 @@ import typer
 
 from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, say, write_results
 from harness.cli.commands.run_commands import exit_on_error
+from harness.cli.commands.target_options import ScaleOption, TargetOption
 
 
 def bisect(
@@ -20,7 +21,7 @@ def bisect(
     ] = "",
     agent_cmd: Annotated[str, typer.Option("--agent-cmd", help="the agent, likewise")] = "",
     sdk_cmd: Annotated[str, typer.Option("--sdk-cmd", help="the SDK's driver, likewise")] = "",
-    target: Annotated[str, typer.Option("--target", help="a profile's name or path")] = "spec",
+    target: TargetOption = "spec",
     npm: Annotated[str, typer.Option(metavar="PACKAGE", help="the versions of this package")] = "",
     pre_releases: Annotated[
         bool, typer.Option("--pre-releases", help="of a range, pre-releases too")
@@ -29,9 +30,7 @@ def bisect(
         str, typer.Option(metavar="CMD", help="with {version}: run if the program is missing")
     ] = "",
     repeat: Annotated[int, typer.Option(min=1, help="play each scenario so many times")] = 1,
-    timeout_scale: Annotated[
-        float, typer.Option("--timeout-scale", help="multiply every bound")
-    ] = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     confine: Annotated[
         bool, typer.Option("--confine/--no-confine", help="confine the servers where possible")
     ] = True,

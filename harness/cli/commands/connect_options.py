@@ -6,26 +6,23 @@ import typer
 
 from harness.cli.commands.output_files import say
 from harness.cli.commands.run_commands import exit_on_error
+from harness.cli.commands.target_options import ScaleOption, ServerCmdOption, TargetOption
 
 
 def connect(
     *,
-    server_cmd: Annotated[
-        str, typer.Option("--server-cmd", help="the server, run without a shell")
-    ] = "",
+    server_cmd: ServerCmdOption = "",
     connect: Annotated[
         str, typer.Option("--connect", metavar="ADDRESS", help="ws://…, unix:PATH or ws+unix:PATH")
     ] = "",
-    target: Annotated[str, typer.Option("--target", help="a profile's name or path")] = "spec",
+    target: TargetOption = "spec",
     scenario: Annotated[
         str, typer.Option("--scenario", metavar="FILE|ID", help="what the model says; its files")
     ] = "",
     model_port: Annotated[
         int, typer.Option(min=0, max=65535, help="the port of the model; 0 is any free one")
     ] = 0,
-    timeout_scale: Annotated[
-        float, typer.Option("--timeout-scale", help="multiply every bound")
-    ] = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     web: Annotated[bool, typer.Option("--web", help="on a page in the browser")] = False,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="of the page, on 127.0.0.1; 0 is any free one")

@@ -44,13 +44,14 @@ def explain(name: str) -> Iterator[str]:
     elif wanted_id in fault_list.faults_by_id():
         yield from fault_list.explain_fault(wanted_id)
     else:
-        ids = sorted(
-            {
-                *(*rules, *kinds, *requirements, *vocabulary.names()),
-                *(*fault_list.faults_by_id(), *protocol_words.names()),
-            }
-        )
-        raise UsageError(unknown_name("id", wanted_id, ids, listed=_LISTED))
+        raise UsageError(unknown_name("id", wanted_id, explained_names(), listed=_LISTED))
+
+
+def explained_names() -> list[str]:
+    """Return every id and word that `explain` knows, in alphabetical order."""
+    requirements = (requirement.id for requirement in load_book().requirements)
+    ids = {*every_rule(), *finding_kinds(), *requirements, *fault_list.faults_by_id()}
+    return sorted(ids | {*vocabulary.names(), *protocol_words.names()})
 
 
 def _finding_lines(kind: FindingKind) -> Iterator[str]:

@@ -19,22 +19,20 @@ from harness.cli.commands.output_files import (
     write_results,
 )
 from harness.cli.commands.run_commands import exit_on_error
+from harness.cli.commands.target_options import ScaleOption, ServerCmdOption, TargetOption
 
 if TYPE_CHECKING:
     from harness.play.interruption import Interruption
     from harness.report.progress.events import Event
     from harness.report.progress.log import ProgressLog
 
-_TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
-_SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
-_SCALE = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
 _STORE = Annotated[Path | None, typer.Option(help="the folder of failures; without: .harness/fuzz")]
 
 
 def fuzz(
     *,
-    target: _TARGET = "spec",
-    server_cmd: _SERVER = "",
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
     max_time: Annotated[
         float | None, typer.Option(min=1, help="seconds for all; 60 where nothing is bounded")
     ] = None,
@@ -53,7 +51,7 @@ def fuzz(
     on: OnOption = "",
     json: JsonOption = "",
     html: HtmlOption = "",
-    timeout_scale: _SCALE = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="say why sequences are not covered")
     ] = False,
@@ -155,10 +153,10 @@ def _show_progress(
 def replay(
     case: Annotated[str, typer.Argument(metavar="ID|FILE", help="a failure, or its scenario")],
     *,
-    target: _TARGET = "spec",
-    server_cmd: _SERVER = "",
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
     store: _STORE = None,
-    timeout_scale: _SCALE = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     json: JsonOption = "",
 ) -> None:
     """Play a failure again, three times. Exit status 0 if it is fixed, else 1."""

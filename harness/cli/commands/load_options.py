@@ -14,6 +14,7 @@ from harness.cli.commands.output_files import (
     write_results,
 )
 from harness.cli.commands.run_commands import exit_on_error
+from harness.cli.commands.target_options import ScaleOption, ServerCmdOption, TargetOption
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,10 +25,8 @@ _MISSING = "harness load needs Locust: pip install locust (the extra [load] of t
 
 def load(
     *,
-    target: Annotated[str, typer.Option("--target", help="a profile's name or path")] = "spec",
-    server_cmd: Annotated[
-        str, typer.Option("--server-cmd", help="the server, run without a shell")
-    ] = "",
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
     url: Annotated[str, typer.Option(help="a server that runs, as ws://127.0.0.1:PORT")] = "",
     model_port: Annotated[
         int, typer.Option(min=0, help="port of the scripted model; 0 for any free one")
@@ -57,9 +56,7 @@ def load(
         ),
     ] = "0.05,10,0.01",
     seed: Annotated[int, typer.Option(help="of the operations and think times")] = 0,
-    timeout_scale: Annotated[
-        float, typer.Option("--timeout-scale", help="multiply every bound")
-    ] = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     json: JsonOption = "",
     markdown: MarkdownOption = "",
     html: HtmlOption = "",

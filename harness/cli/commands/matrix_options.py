@@ -15,6 +15,7 @@ from harness.cli.commands.output_files import (
     write_results,
 )
 from harness.cli.commands.run_commands import exit_on_error
+from harness.cli.commands.target_options import ScaleOption
 
 if TYPE_CHECKING:
     from harness.report.matrix import Matrix
@@ -27,9 +28,7 @@ def matrix(
     lanes: Annotated[
         int | None, typer.Option(min=1, help="scenarios of a target played at once")
     ] = None,
-    timeout_scale: Annotated[
-        float, typer.Option("--timeout-scale", help="multiply every bound")
-    ] = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     confine: Annotated[
         bool, typer.Option("--confine/--no-confine", help="confine the servers where possible")
     ] = True,

@@ -7,20 +7,27 @@ import typer
 
 from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, OnOption, say
 from harness.cli.commands.run_commands import exit_on_error
+from harness.cli.commands.target_options import (
+    AgentCmdOption,
+    ScaleOption,
+    SdkCmdOption,
+    ServerCmdOption,
+    TargetOption,
+)
 
 
 def mutate(
     *,
-    target: Annotated[str, typer.Option(help="a profile's name or path")] = "spec",
-    server_cmd: Annotated[str, typer.Option(help="the server, run without a shell")] = "",
-    agent_cmd: Annotated[str, typer.Option(help="the agent whose exec is judged")] = "",
-    sdk_cmd: Annotated[str, typer.Option(help="the driver of the SDK that is judged")] = "",
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
+    agent_cmd: AgentCmdOption = "",
+    sdk_cmd: SdkCmdOption = "",
     fault: Annotated[list[str] | None, typer.Option(help="this fault alone; or ID,ID")] = None,
     rule: Annotated[
         list[str] | None, typer.Option(help="the faults of this rule alone; or ID,ID")
     ] = None,
     sample: Annotated[int, typer.Option(min=0, help="so many faults alone, spread over all")] = 0,
-    timeout_scale: Annotated[float, typer.Option(help="multiply every bound")] = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     workers: Annotated[int, typer.Option("-n", min=1, help="worker processes")] = 2,
     on: OnOption = "",
     json: JsonOption = "",

@@ -9,6 +9,7 @@ import typer
 from harness.cli.commands import run_commands
 from harness.cli.commands.folder_option import KeepingCommand
 from harness.cli.commands.output_files import JsonOption, say, write_results
+from harness.cli.commands.target_options import ServerCmdOption
 
 app = typer.Typer(no_args_is_help=True, help="List, show and begin profiles of servers.")
 
@@ -50,9 +51,7 @@ def show(
 @app.command(cls=KeepingCommand)
 def new(
     *,
-    server_cmd: Annotated[
-        str, typer.Option("--server-cmd", help="the server, run without a shell")
-    ] = "",
+    server_cmd: ServerCmdOption = "",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="the profile's file: NAME.toml")
     ] = None,

@@ -11,13 +11,16 @@ import typer
 
 from harness.cli.commands import run_commands
 from harness.cli.commands.output_files import METAVAR, HtmlOption, JsonOption, MarkdownOption
+from harness.cli.commands.target_options import (
+    AgentCmdOption,
+    ScaleOption,
+    ScenariosArgument,
+    SdkCmdOption,
+    ServerCmdOption,
+    TargetOption,
+    complete_rules,
+)
 
-_TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
-_SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
-_AGENT = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec is judged")]
-_SDK = Annotated[str, typer.Option("--sdk-cmd", help="the driver of the SDK that is judged")]
-_SCALE = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
-_SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
 # The exit status of a usage error in all commands.
 _USAGE_STATUS = 2
 # Settings of the user's own tests.
@@ -37,16 +40,16 @@ MaxTime = Annotated[
 
 
 def run(
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Argument(help=_SCENARIOS),
-    ] = None,
+    scenarios: ScenariosArgument = None,
     *,
-    target: _TARGET = "spec",
-    server_cmd: _SERVER = "",
-    agent_cmd: _AGENT = "",
-    sdk_cmd: _SDK = "",
-    rule: Annotated[list[str] | None, typer.Option(help="judge this rule alone; or ID,ID")] = None,
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
+    agent_cmd: AgentCmdOption = "",
+    sdk_cmd: SdkCmdOption = "",
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(help="judge this rule alone; or ID,ID", autocompletion=complete_rules),
+    ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(help="with this tag, area or need; or TAG,TAG")
     ] = None,
@@ -64,7 +67,7 @@ def run(
         list[str] | None, typer.Option(help="capabilities that must be offered, or all")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
-    timeout_scale: _SCALE = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     repeat: Repeat = 1,
     retries: Retries = 0,
     max_time: MaxTime = None,

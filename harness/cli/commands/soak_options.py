@@ -6,16 +6,15 @@ import typer
 
 from harness.cli.commands.output_files import JsonOption, check_targets, say, write_results
 from harness.cli.commands.run_commands import exit_on_error
+from harness.cli.commands.target_options import ScaleOption, ServerCmdOption, TargetOption
 
 DEFAULT_MIX = "turn=60,list=15,fork=10,interrupt=5,reconnect=10"
 
 
 def soak(
     *,
-    target: Annotated[str, typer.Option("--target", help="a profile's name or path")] = "spec",
-    server_cmd: Annotated[
-        str, typer.Option("--server-cmd", help="the server, run without a shell")
-    ] = "",
+    target: TargetOption = "spec",
+    server_cmd: ServerCmdOption = "",
     stdio: Annotated[
         bool, typer.Option("--stdio", help="one user over standard streams, without reconnecting")
     ] = False,
@@ -23,9 +22,7 @@ def soak(
     time: Annotated[float, typer.Option(min=1, help="seconds")] = 3600.0,
     mix: Annotated[str, typer.Option(help="operations and their weights")] = DEFAULT_MIX,
     seed: Annotated[int, typer.Option(help="of the operations")] = 0,
-    timeout_scale: Annotated[
-        float, typer.Option("--timeout-scale", help="multiply every bound")
-    ] = 1.0,
+    timeout_scale: ScaleOption = 1.0,
     json: JsonOption = "",
 ) -> None:
     """Run a server for long, and test whether memory, descriptors, times or disk grow.

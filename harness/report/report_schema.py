@@ -1,0 +1,62 @@
+"""The JSON Schema of the JSON report, for readers in other languages."""
+
+import json
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness.judge.verdict import Verdict
+from harness.report.json_form import VERSION
+from harness.report.json_schema import DRAFT, without_titles
+from harness.report.results.report import Report
+
+REPORT_SCHEMA_ID = "report.schema.json"
+_COUNT = {"type": "integer", "minimum": 0}
+_BY_VERDICT = {
+    "type": "object",
+    "properties": {str(verdict): _COUNT for verdict in Verdict},
+    "additionalProperties": _COUNT,
+}
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the schema of what `harness run --json` writes, JSON Schema 2020-12.
+
+    A member that is missing has its default. Members that are not listed may come: a new member
+    does not raise `version`.
+    """
+    schema = without_titles(TypeAdapter(Report).json_schema(mode="serialization"))
+    schema["$defs"]["RuleResult"]["properties"]["counts"] = {
+        "type": "boolean",
+        "description": "Whether the rule makes the run fail.",
+    }
+    summary = dict.fromkeys(("rules", "scenarios", "placements"), _BY_VERDICT)
+    head: dict[str, Any] = {
+        "version": {"const": VERSION, "description": "A change of meaning raises it."},
+        "harness": {"type": "string", "description": "The version that wrote the report."},
+        "red": {"type": "boolean", "description": "Whether the run fails."},
+        "exit": {"type": "integer", "description": "The exit status of the run, if it has ended."},
+        "summary": {
+            "type": "object",
+            "properties": {
+                **summary,
+                "requirements": {"type": "object", "additionalProperties": _COUNT},
+                "seconds": {"type": "number", "description": "Of all plays together."},
+            },
+            "required": [*summary, "requirements", "seconds"],
+        },
+    }
+    needed = [name for name in head if name != "exit"]
+    return {
+        "$schema": DRAFT,
+        "$id": REPORT_SCHEMA_ID,
+        **schema,
+        "properties": {**head, **schema["properties"]},
+        "required": [*needed, *schema["required"], "rules", "scenarios"],
+        "title": "The JSON report of harness run",
+    }
+
+
+def report_schema_text() -> str:
+    """Return the schema as the text that is committed in docs/."""
+    return json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n"
