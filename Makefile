@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: releases demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race sequences bench status docs site clean sandbox bare
+.PHONY: release releases demo test lint check rule prove mutate real clients drift bugs kills attacks runs wheel readings all hunts race sequences bench status docs site clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -130,6 +130,10 @@ $(SITE): $(STAMP)
 
 site: $(SITE) sandbox ## the documents as a site in .harness/site, with each link checked
 	@$(BIN)/python -m tools.site
+
+release: $(STAMP) ## wheel, source distribution, SBOM and checksums in dist/, built twice and compared
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group release
+	@$(BIN)/python -m tools.release
 
 clean: ## remove what make made
 	@rm -rf .venv .harness .pytest_cache .ruff_cache .hypothesis

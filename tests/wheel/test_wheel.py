@@ -4,6 +4,7 @@
 the wheel alone is `make wheel`.
 """
 
+import os
 import re
 import sys
 import zipfile
@@ -60,7 +61,10 @@ def test_every_page_and_example_is_in_the_wheel(names: set[str]) -> None:
 def test_nothing_but_the_two_packages_is_in_the_wheel(names: set[str]) -> None:
     folders = {name.split("/", 1)[0] for name in names}
     info = {folder for folder in folders if folder.endswith(".dist-info")}
-    assert folders - info == {"harness", "reference_server"}
+    data = {folder for folder in folders if folder.endswith(".data")}
+    assert folders - info - data == {"harness", "reference_server"}
+    pages = {name.split("/", 1)[1] for name in names if name.split("/", 1)[0] in data}
+    assert pages == {f"data/share/man/man1/{name}.1" for name in ("agent", "harness")}
     assert not [name for name in names if "/tests/" in name or "__pycache__" in name]
 
 
@@ -74,15 +78,21 @@ def test_the_wheel_brings_its_licence_commands_and_plugin(fresh: Fresh, names: s
     assert [name for name in names if name.endswith("licenses/LICENSE")]
 
 
-def test_a_wheel_of_the_source_distribution_holds_the_same(names: set[str], tmp_path: Path) -> None:
+def test_a_wheel_of_the_source_distribution_is_the_same_to_the_byte(
+    fresh: Fresh, tmp_path: Path
+) -> None:
     code = "import sys, hatchling.build; hatchling.build.build_sdist(sys.argv[1])"
     succeed([sys.executable, "-c", code, str(tmp_path)], ROOT)
     (archive,) = tmp_path.glob("*.tar.gz")
     succeed(["tar", "-xzf", str(archive)], tmp_path)
     (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    for file in source.rglob("*"):
+        os.utime(file, (1, 1))  # Other times, and another folder.
     dist = tmp_path / "dist"
     dist.mkdir()
-    assert _names(build(dist, source)) == names
+    again = build(dist, source)
+    assert _names(again) == _names(fresh.wheel)
+    assert again.read_bytes() == fresh.wheel.read_bytes()
 
 
 def test_the_environment_has_what_the_wheel_requires_and_no_more(fresh: Fresh) -> None:

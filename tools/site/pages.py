@@ -16,6 +16,7 @@ from tools.site.machine_svg import machine_svg
 
 OTHER_PAGES = (
     *("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "tests/README.md"),
+    *("SECURITY.md", "CODE_OF_CONDUCT.md"),
     *("sdk/python/README.md", "sdk/typescript/README.md"),
 )
 _FENCE = re.compile(r"^ *```")
