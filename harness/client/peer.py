@@ -44,6 +44,8 @@ class Peer:
         self.inbox = Inbox()
         self.questions: dict[Id, Frame] = {}
         self.overflow: str = ""
+        self.sends_slices = False
+        """True if each message is written byte by byte, as a slow line would carry it."""
         self.was_slow = False
         """True once its client has stopped reading."""
         self.when_ended: Callable[[], None] | None = None
@@ -52,12 +54,14 @@ class Peer:
         self._next_id = first_id - 1
         self._may_read = anyio.Event()
         self._may_read.set()
+        self._slices_lock = anyio.Lock()
 
     def begin(self, recorder: Recorder, *, name: str = "c1") -> None:
         """Start a new trace on this connection, in which it has this name."""
         self.recorder = recorder
         self.name = name
         self.was_slow, self.when_ended = False, None
+        self.sends_slices = False
         self.inbox.restart()
         self.questions.clear()
 
@@ -171,6 +175,11 @@ class Peer:
 
     async def _write(self, raw: bytes, *, is_message: bool) -> None:
         try:
+            if self.sends_slices:
+                async with self._slices_lock:
+                    for byte in raw + b"\n" * is_message:
+                        await self.transport.send_bytes(bytes([byte]))
+                return
             await (self.transport.send(raw) if is_message else self.transport.send_bytes(raw))
         except TargetGone as error:
             raise TargetGone("the server closed its input") from error

@@ -17,7 +17,13 @@ from harness.report.results.report import NOT_OFFERED
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
-from harness.scenario.races import CAPABILITY_OF_ACTION, Placement, derive_race, placements
+from harness.scenario.races import (
+    CAPABILITY_OF_ACTION,
+    LEAVING_ACTIONS,
+    Placement,
+    derive_race,
+    placements,
+)
 from harness.scenario.steps.context import FailureKind
 from harness.trace.views import conversation_of
 
@@ -147,7 +153,7 @@ class Race:
         ):
             in_vain = run.unmet.kind is FailureKind.TIMEOUT
             unreached, run.unmet = run.unmet.message, None
-        if placement.action in ("disconnect", "kill"):
+        if placement.action in LEAVING_ACTIONS:
             # The end of the process may cut a call in the middle, and the calls of a new process
             # lack the requests of the old one's thread, so problems with calls do not count here.
             for call in run.model.calls:
@@ -155,12 +161,13 @@ class Race:
         outcome = self._context.judge(run, raced)
         if not unreached:
             self._context.note(raced, traits, run, outcome)
-        if placement.action in ("disconnect", "kill"):
+        if placement.action in LEAVING_ACTIONS:
             # The process ended during the play, so its findings belong to the placement.
             findings = hygiene.findings[findings_before:]
             del hygiene.findings[findings_before:]
-            if placement.action == "disconnect" and not unreached and run.unmet is None:
-                findings += self._after_end_of_input()
+            ends_input = placement.action in ("disconnect", "reset")
+            if ends_input and not unreached and run.unmet is None:
+                findings += self._after_end_of_input(placement.action)
             outcome.findings += [
                 replace(finding, message=f"{raced.id}: {finding.message}") for finding in findings
             ]
@@ -174,8 +181,11 @@ class Race:
             outcome.reason = next(finding.message for finding in outcome.findings if finding.counts)
         return run, outcome, in_vain
 
-    def _after_end_of_input(self) -> list[Finding]:
-        """Return a finding unless the server exited with status 0 when its input ended."""
+    def _after_end_of_input(self, action: Action) -> list[Finding]:
+        """Return a finding unless the server exited with status 0 when its input ended.
+
+        After a reset any status will do: it may have been writing.
+        """
         ending = self._context.last_exit()
         level = Level(self._context.profile.hygiene)
         if ending is None or self._context.profile.listening_kind() is not None:
@@ -183,7 +193,7 @@ class Race:
         if ending.push != "none":
             message = f"the end of its input did not end the server: it took {ending.push}"
             return [Finding("hygiene.outlives-input", message, level=level)]
-        if ending.returncode != 0:
+        if ending.returncode != 0 and action != "reset":
             message = f"at the end of its input the server ended with status {ending.returncode}"
             return [Finding("hygiene.exit-status", message, level=level)]
         return []

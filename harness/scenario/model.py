@@ -120,7 +120,18 @@ def _model_tag(value: object) -> str:
     return "threads" if isinstance(value, dict) else "list"
 
 
-Action = Literal["interrupt", "steer", "answer", "second-turn", "attach", "disconnect", "kill"]
+Action = Literal[
+    "interrupt",
+    "steer",
+    "answer",
+    "second-turn",
+    "attach",
+    "disconnect",
+    "kill",
+    "slices",
+    "reset",
+    "reconnect",
+]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
 

@@ -43,6 +43,8 @@ from harness.scenario.race_id import RaceId
 SPARE_MODEL_CALLS = 4
 """Replies beyond the script: for steered input, a second turn, and the last turn."""
 
+LEAVING_ACTIONS: tuple[Action, ...] = ("disconnect", "kill", "reset", "reconnect")
+"""Actions that end a connection, or the server."""
 # The capability that an action needs, beside those of the scenario.
 CAPABILITY_OF_ACTION: dict[Action, str] = {"steer": "steering", "attach": "history"}
 NEXT_TURN, OTHER_THREAD = "race-next", "race-thread"
@@ -198,7 +200,8 @@ def derive_race(
 
 def _spoils_process(action: Action, *, listens: bool) -> bool:
     """Return whether the action ends or adds a connection, so the process cannot be reused."""
-    return action == "disconnect" or (action == "attach" and listens)
+    leaves = action in LEAVING_ACTIONS and action != "kill"
+    return leaves or (action == "attach" and listens)
 
 
 def _spare_script() -> Script:
@@ -229,18 +232,19 @@ def _race_steps(
         WaitStep(wait=Wait(gate=sight.method)) for sight in position.sights if sight.kind == "pipe"
     ]
     steps += [ActStep(act=act)]
-    if placement.action == "disconnect" and not listens:
+    leaves_for_good = placement.action in ("disconnect", "reset")
+    if leaves_for_good and not listens:
         return steps
-    if placement.action == "disconnect":
+    if leaves_for_good:
         steps += [ConnectStep(connect=MAIN_CONNECTION)]
     if placement.action == "kill":
         steps += [AgainStep(again=True)]
     steps += _as_standing_answers(answers)
     gates = [*([position.pipe] if position.pipe else []), *([RACE_GATE] if position.hold else [])]
     steps += [OpenStep(open=gate) for gate in gates]
-    if placement.action == "kill":
+    if placement.action in ("kill", "reconnect"):
         return [*steps, *_new_thread_steps(scenario), ReviveStep(revive=Revive(thread=body.thread))]
-    if placement.action == "disconnect":
+    if leaves_for_good:
         return [*steps, *_new_thread_steps(scenario)]
     return [*steps, SettleStep(settle=act), *_last_turn_steps(body.thread)]
 

@@ -152,6 +152,85 @@ class TestListening:
         assert found.race.verdict is Verdict.FAIL
 
 
+PLANTED = """
+import os, sys, threading
+sys.path.insert(0, {folder!r})
+from minimal import Server, json
+
+class Broken(Server):
+    {body}
+
+Broken().serve()
+"""
+# It takes what it reads at once for whole lines.
+READS_ARE_LINES = """def serve(self):
+        while chunk := os.read(0, 65536):
+            for line in chunk.splitlines():
+                try:
+                    message = json.loads(line)
+                except ValueError:
+                    continue
+                with self.lock:
+                    self.handle(message)
+        os._exit(0)"""
+# It stays if nobody reads its last words.
+STAYS_UNHEARD = """def serve(self):
+        for line in sys.stdin.buffer:
+            with self.lock:
+                self.handle(json.loads(line))
+        try:
+            self.send({"method": "bye"})
+        except OSError:
+            threading.Event().wait(60)
+        os._exit(3)"""
+
+
+@pytest.mark.usefixtures("place")
+class TestBadLines:
+    """Bad lines to a server: slices of a byte, a reset, a client that is back at once."""
+
+    def planted(self, place: Path, body: str) -> str:
+        script = place / "planted.py"
+        servers = str(ROOT / "fixtures" / "servers")
+        script.write_text(PLANTED.replace("{folder!r}", repr(servers)).replace("{body}", body))
+        return command(script)
+
+    @pytest.mark.parametrize("action", ["slices", "reset", "reconnect"])
+    @pytest.mark.parametrize("address", ["", "ws", "unix"])
+    def test_sound_server_passes_on_every_transport(
+        self, action: Action, address: str, place: Path
+    ) -> None:
+        target = "spec"
+        server = f"{command('listening')} {{listen}}" if address else command("minimal")
+        if address == "unix":
+            profile = f"name = 'u'\nlisten = 'unix'\ncommand = {server!r}\n"
+            (place / "unix.toml").write_text(profile)
+            server, target = "", str(place / "unix.toml")
+        found = Raced(server, action, target=target, only="delta:1")
+        assert found.wrong == {}
+        assert found.race.verdict is Verdict.PASS
+
+    def test_server_that_takes_each_read_for_a_message_is_found(self, place: Path) -> None:
+        server = self.planted(place, READS_ARE_LINES)
+        found = Raced(server, "slices", only="delta:1")
+        assert "scenario.timeout" in found.wrong["delta:1"]
+        assert Raced(server, "interrupt", only="delta:1").wrong == {}
+
+    def test_server_that_outlives_a_reset_is_found(self, place: Path) -> None:
+        server = self.planted(place, STAYS_UNHEARD)
+        found = Raced(server, "reset", only="delta:1")
+        assert "hygiene.outlives-input" in found.wrong["delta:1"]
+        # A reader of its last words ends it; only then its exit status counts.
+        polite = Raced(server, "disconnect", only="delta:1")
+        assert "hygiene.outlives-input" not in polite.wrong["delta:1"]
+        assert "hygiene.exit-status" in polite.wrong["delta:1"]
+
+    @pytest.mark.parametrize("action", ["reset", "reconnect"])
+    def test_server_that_ends_with_its_client_is_found(self, action: Action) -> None:
+        found = Raced(f"{TestListening.SERVER} once", action, only="delta:1")
+        assert found.race.verdict is Verdict.FAIL
+
+
 @pytest.mark.usefixtures("place")
 class TestVerdicts:
     def test_server_that_is_right_everywhere_passes_everywhere(self) -> None:

@@ -6,6 +6,7 @@ ourselves; frames that a proper server would never send are written by hand.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from websockets.frames import Close, Frame, Opcode
 
 from harness.client.transport.connect import Connection, check_address, connect
 from harness.client.transport.jsonl import Line
+from harness.client.transport.resets import reset_socket
 from harness.client.transport.websocket import HandshakeFailed
 from harness.errors import TargetGone, UsageError
 from harness.trace.frame import Damage, DamageKind
@@ -41,6 +43,17 @@ async def talking_to(talk: Talk, **options: Any) -> AsyncGenerator[Connection]:
                 yield near
             finally:
                 await near.release()
+
+
+async def test_a_reset_of_tcp_is_an_error_for_the_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = await anyio.connect_tcp("127.0.0.1", server.getsockname()[1])
+        far, _ = server.accept()
+        with far:
+            far.settimeout(BOUND)
+            await reset_socket(near)
+            with pytest.raises(ConnectionResetError):
+                far.recv(1)
 
 
 @asynccontextmanager

@@ -9,10 +9,12 @@ from typing import TypeVar
 import anyio
 import pytest
 
+from harness.client.peer import Peer
 from harness.client.transport.base import Transport
 from harness.client.transport.jsonl import Line
 from harness.errors import TargetGone
 from harness.trace.frame import Damage, DamageKind
+from harness.trace.recorder import Recorder
 
 from .links import LIMIT, LINKS, Far, Link
 
@@ -179,6 +181,20 @@ async def test_bytes_are_sent_as_they_are(link: Link) -> None:
     await link.near.send_bytes(b" a line\xff\n\n")
     expected = b"half a line\xff\n\n"
     assert await read_until(link.far, lambda data: len(data) >= len(expected)) == expected
+
+
+async def test_messages_byte_by_byte_arrive_whole_and_in_their_order(link: Link) -> None:
+    peer = Peer(link.near, Recorder())
+    peer.sends_slices = True
+
+    async def send(_: bytes) -> None:
+        async with anyio.create_task_group() as tasks:
+            for name in ("é", "b"):
+                tasks.start_soon(peer.notify, name)
+
+    reading = read_until(link.far, lambda data: data.count(b"\n") == 2)
+    data = await while_doing(send, b"", reading)
+    assert data == '{"method":"é"}\n{"method":"b"}\n'.encode()
 
 
 async def test_many_lines_at_once_keep_their_order(link: Link) -> None:

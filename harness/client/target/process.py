@@ -32,6 +32,7 @@ from harness.client.target.process_tree import (
 from harness.client.target.program import NotStarted, describe_start_failure
 from harness.client.transport.base import Transport
 from harness.client.transport.connect import Connection
+from harness.client.transport.resets import reset_pipes
 from harness.client.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
@@ -122,6 +123,14 @@ class ServerProcess:
             await connect_when_ready(self.address, wait_for_end=self.wait, bound=bound)
         )
         return self._sockets[-1]
+
+    async def reset(self, transport: Transport) -> None:
+        """Break a connection off, or both standard streams, without a word."""
+        if self._stdio is not None:
+            await reset_pipes(self._process)
+        for connection in self._sockets:
+            if connection is transport:
+                await connection.reset()
 
     @property
     def returncode(self) -> int | None:

@@ -13,6 +13,7 @@ from anyio.abc import SocketStream
 
 from harness.client.transport.base import Transport
 from harness.client.transport.jsonl import LineSplitter
+from harness.client.transport.resets import reset_socket
 from harness.client.transport.streams import LineTransport
 from harness.client.transport.websocket import open_websocket
 from harness.errors import TargetGone, UsageError
@@ -45,6 +46,11 @@ class SocketLineTransport(LineTransport):
         self._closed = True
         await self._stream.aclose()
 
+    async def reset(self) -> None:
+        """Break the connection off, so that the server's next read or write may fail."""
+        self._closed = True
+        await reset_socket(self._stream)
+
 
 async def open_unix(path: str, *, splitter: LineSplitter | None = None) -> SocketLineTransport:
     """Connect to a socket in the file system. Raises `OSError` if nothing listens."""
@@ -60,6 +66,10 @@ class Connection(Transport, Protocol):
 
     async def release(self) -> None:
         """Close the socket in both directions. Idempotent."""
+        ...
+
+    async def reset(self) -> None:
+        """Break the connection off; over TCP the server gets a RST."""
         ...
 
 

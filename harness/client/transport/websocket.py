@@ -18,6 +18,7 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from harness.client.transport.jsonl import MAX_KEPT_BYTES_OF_LONG_LINE, Line, LineSplitter
+from harness.client.transport.resets import reset_socket
 from harness.errors import TargetError, TargetGone
 from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
 
@@ -114,6 +115,11 @@ class WebSocketTransport:
         """Close the socket in both directions at once."""
         self._ended = True
         await self._stream.aclose()
+
+    async def reset(self) -> None:
+        """Break the connection off without a closing handshake."""
+        self._ended = True
+        await reset_socket(self._stream)
 
     async def shake_hands(self) -> None:
         """Perform the opening handshake. Raises `HandshakeFailed` if the answer is not one."""

@@ -112,11 +112,14 @@ class ConnectionManager:
         if name == MAIN_CONNECTION:
             self.server.follow(peer)
 
-    async def disconnect(self, name: str) -> None:
-        """Close a connection, and wait until the server has closed it too."""
+    async def disconnect(self, name: str, *, reset: bool = False) -> None:
+        """Close a connection, and wait until it has ended; `reset` breaks it off."""
         peer = self._peers[name]
         self._forget(peer)
-        await peer.transport.aclose()
+        if reset:
+            await self.server.process.reset(peer.transport)
+        else:
+            await peer.transport.aclose()
         await peer.ended.wait()
 
     async def kill(self) -> None:

@@ -87,8 +87,8 @@ class Connections(Protocol):
         """Open a further connection. Raises `StepFailed` if the target allows only one."""
         ...
 
-    async def disconnect(self, name: str) -> None:
-        """End a connection."""
+    async def disconnect(self, name: str, *, reset: bool = False) -> None:
+        """End a connection; `reset` breaks it off without a word."""
         ...
 
     async def kill(self) -> None:
@@ -119,7 +119,7 @@ class OneConnection:
         message = f"there is no second connection for {name!r}: the target offers one only"
         raise StepFailed(FailureKind.NOT_OFFERED, message, capability="several-clients")
 
-    async def disconnect(self, name: str) -> None:
+    async def disconnect(self, name: str, *, reset: bool = False) -> None:
         """End the connection."""
         await self._peer.transport.aclose()
 

@@ -167,9 +167,33 @@ async def act(context: StepContext, step: ActStep) -> None:
         case "disconnect":
             context.set_target("the end of the server's output after the end of its input")
             await context.connections.disconnect(MAIN_CONNECTION)
+        case "reset":
+            context.set_target("the end of the connection that was broken off")
+            await context.connections.disconnect(MAIN_CONNECTION, reset=True)
+        case "reconnect":
+            await _reconnect(context, body)
+        case "slices":
+            context.peer().sends_slices = True
         case "kill":
             context.set_target("the end of the killed server")
             await context.connections.kill()
+
+
+async def _reconnect(context: StepContext, body: Act) -> None:
+    """End the connection, come back at once and resume the thread; the server may refuse that.
+
+    A server with one connection is started again over its home.
+    """
+    context.set_target("the end of the connection")
+    await context.connections.disconnect(MAIN_CONNECTION)
+    context.set_target("the connection of the client that is back")
+    try:
+        await context.connections.connect(MAIN_CONNECTION)
+    except StepFailed as error:
+        if error.kind is not FailureKind.NOT_OFFERED:
+            raise
+        await context.connections.restart()
+    await _resume(context, MAIN_CONNECTION, body)
 
 
 async def _attach(context: StepContext, body: Act) -> None:
@@ -185,6 +209,10 @@ async def _attach(context: StepContext, body: Act) -> None:
         if error.kind is not FailureKind.NOT_OFFERED:
             raise
         on = MAIN_CONNECTION
+    await _resume(context, on, body)
+
+
+async def _resume(context: StepContext, on: str, body: Act) -> None:
     peer = context.peer(on)
     request = await peer.send_request("thread/resume", {"threadId": context.thread(body.thread)})
     context.set_target("the answer to thread/resume")

@@ -58,7 +58,9 @@ def test_action_that_names_the_turn_begins_where_its_id_is_known(
     assert first(asks, action) == f"{action}@turn-start:answered"
 
 
-@pytest.mark.parametrize("action", ["second-turn", "disconnect", "kill"])
+@pytest.mark.parametrize(
+    "action", ["second-turn", "disconnect", "kill", "slices", "reset", "reconnect"]
+)
 def test_action_that_names_no_turn_begins_at_once(asks: Loaded, action: Action) -> None:
     assert first(asks, action) == f"{action}@turn-start:sent"
 
@@ -132,6 +134,24 @@ def test_client_of_a_server_that_listens_comes_back(asks: Loaded) -> None:
     new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread"]
     assert steps_of(raced) == [*began, *new]
     assert raced.scenario.needs_fresh_server
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_client_that_is_back_at_once_goes_on_with_its_thread(asks: Loaded, listens: bool) -> None:
+    placement = placed(asks, "reconnect", "model:1:called")
+    raced = derive_race(asks, placement, server_listens=listens)
+    began = ["start_thread", "start_turn", "reach", "act"]
+    new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread", "revive"]
+    assert steps_of(raced) == [*began, *new]
+    assert raced.scenario.needs_fresh_server
+
+
+def test_slices_change_no_step(asks: Loaded) -> None:
+    sliced, second = (
+        derive_race(asks, placed(asks, action, "model:1:called"))
+        for action in ("slices", "second-turn")
+    )
+    assert steps_of(sliced) == steps_of(second)
 
 
 def test_server_that_is_killed_is_started_again_before_the_gate_opens(asks: Loaded) -> None:

@@ -1,0 +1,34 @@
+"""Connections that are broken off, as a killed client or a broken proxy does it.
+
+asyncio and anyio close politely; their own transports below are reached for this alone.
+"""
+
+import socket
+import struct
+from typing import Any
+
+import anyio.lowlevel
+from anyio.abc import ByteStream, Process, SocketAttribute
+
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+async def reset_socket(stream: ByteStream) -> None:
+    """Close a socket at once; over TCP its peer gets a RST, and what was unsent is lost."""
+    stream.extra(SocketAttribute.raw_socket).setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER
+    )
+    transport: Any = getattr(stream, "_transport", None)
+    if transport is None:  # A unix socket of anyio is closed at once.
+        await stream.aclose()
+        return
+    transport.abort()
+    await anyio.lowlevel.checkpoint()
+
+
+async def reset_pipes(process: Process) -> None:
+    """Close our ends of the standard input and output of a process."""
+    transport: Any = getattr(process, "_process")._transport  # noqa: B009
+    for number in (0, 1):
+        transport.get_pipe_transport(number).close()
+    await anyio.lowlevel.checkpoint()
