@@ -36,6 +36,8 @@ _NEEDS_A_TARGET = (
     "confine",
     "confine_auto",
     "shard",
+    "on",
+    "resume",
 )
 _TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
 _PREFIX = "--harness-"
@@ -100,6 +102,10 @@ def _options(add: Callable[..., None]) -> None:
     add("--shard", default="", metavar="K/N", help=shard)
     durations = "divide by these durations (harness merge --write-durations), not by number"
     add("--durations", default="", metavar="FILE", help=durations)
+    cluster = "play on a Dask cluster: local, local:N, or its scheduler's tcp://HOST:PORT"
+    add("--on", default="", metavar="CLUSTER", help=cluster)
+    resume = "go on with a run that ended early; with it, and with --on, outcomes are stored"
+    add("--resume", action="store_true", help=resume)
     confine = "confine the server: its own folders, no secrets, loopback alone (Linux, bubblewrap)"
     add("--confine", action="store_true", help=confine)
     auto = "as --confine where that is possible; elsewhere one line says why not"

@@ -31,6 +31,11 @@ class BenchThread:
         """The bench, for reading its state; use the methods here to make it act."""
         return self._open()[1]
 
+    @property
+    def opened_bench(self) -> Bench | None:
+        """The bench, None if it is not open."""
+        return self._opened[1] if self._opened is not None else None
+
     def run(self, loaded: Loaded, step_bound: float | None = None) -> Run:
         """Play one scenario; a step waits at most `step_bound` seconds, if given.
 
@@ -57,9 +62,9 @@ class BenchThread:
 
     def close(self) -> Bench | None:
         """End all processes, and return the bench; None if it was not open."""
-        opened, self._opened = self._opened, None
+        bench, self._opened = self.opened_bench, None
         self._stack.close()
-        return opened[1] if opened is not None else None
+        return bench
 
     def _wait_for(self, call: Callable[[T], Awaitable[R]], argument: T) -> R:
         portal, _ = self._open()

@@ -94,12 +94,21 @@ def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def files_beside(scenario: Scenario) -> list[str]:
+    """Return the files that a scenario copies or its config names, relative to its folder."""
+    files = scenario.workspace.files.values()
+    return [file.source for file in files if isinstance(file, CopiedFile)] + _named_files(scenario)
+
+
+def _named_files(scenario: Scenario) -> list[str]:
+    return re.findall(r"\{scenario_folder\}/([^\"]+)", json.dumps(scenario.config))
+
+
 def _with_file_contents(loaded: Loaded) -> Scenario:
     """Return the scenario with the contents of the files that it copies or its config names."""
     scenario, beside = loaded.scenario, loaded.path.parent
-    named = re.findall(r"\{scenario_folder\}/([^\"]+)", json.dumps(scenario.config))
-    copied = any(isinstance(file, CopiedFile) for file in scenario.workspace.files.values())
-    if not copied and not named:
+    named = _named_files(scenario)
+    if not files_beside(scenario):
         return scenario
     files = {name: _content((beside / name).read_bytes()) for name in named}
     for name, file in scenario.workspace.files.items():

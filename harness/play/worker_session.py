@@ -11,6 +11,7 @@ from harness.client.target.profile import Profile
 from harness.client.target.run_folders import keep_trace
 from harness.judge.ledger.record import record_trace
 from harness.judge.verdict import Level, Verdict
+from harness.play.bench import Bench
 from harness.play.bench_thread import BenchThread
 from harness.play.capability_evidence import LINE_FRAMING, undeclared_needs
 from harness.play.config import Config
@@ -453,6 +454,10 @@ class WorkerSession:
         self._last = (outcome.id, trace)
         path = self.trace_path(outcome.id)
         save(trace, path)
+        self.note_trace(path, outcome)
+
+    def note_trace(self, path: Path, outcome: ScenarioOutcome) -> None:
+        """Set the path of a stored trace in its outcome, and keep the trace with the run."""
         outcome.trace = outcome.kept = str(path)
         if self.config.run:
             outcome.kept = str(keep_trace(self.config.base, self.config.run, path, outcome.id))
@@ -468,11 +473,23 @@ class WorkerSession:
         Before that, timeouts with a short bound are confirmed with the full bound.
         """
         self._confirm_silences()
-        bench = self._thread.close()
-        if bench is not None:
-            self.findings += bench.hygiene.findings
-            self.starts += bench.servers.starts
+        self._take_from(self._thread.close())
         return self.findings
+
+    def take_results(self) -> tuple[list[Finding], list[ServerStart]]:
+        """Return the findings outside scenarios and the starts of servers since the last call."""
+        self._take_from(self._thread.opened_bench)
+        results = self.findings, self.starts
+        self.findings, self.starts = [], []
+        return results
+
+    def _take_from(self, bench: Bench | None) -> None:
+        if bench is None:
+            return
+        self.findings += bench.hygiene.findings
+        self.starts += bench.servers.starts
+        bench.hygiene.findings.clear()
+        bench.servers.starts.clear()
 
 
 def _start_seconds(trace: Trace) -> float:

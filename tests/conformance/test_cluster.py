@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
-import re
-import subprocess
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from distributed import LocalCluster
 
 from harness.cli.commands.mutate import mutate_target
 from harness.errors import UsageError
@@ -29,6 +24,8 @@ from harness.search.sequences.result import decode_result
 from harness.search.sequences.search import search_sequences
 from harness.search.sequences.worker import first_message
 from harness.search.worker_processes import WorkerLost
+
+from .cluster_processes import dask_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 ROOT = Path(__file__).parents[2]
@@ -49,21 +46,10 @@ UNIT = {"number": 7, "document": {"title": "one request", "client": [{"request":
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Two workers with their scheduler in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HARNESS_DIR", str(tmp_path_factory.mktemp("cluster")))
-        options: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-        options["silence_logs"] = logging.CRITICAL
-        cluster: Any = LocalCluster(2, threads_per_worker=1, **options)
-        with cluster:
-            yield cluster
-
-
-@pytest.fixture
-def address(local: Any) -> str:
-    local.wait_for_workers(2, timeout=30)  # A test that killed one leaves it to the next.
-    return local.scheduler_address
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster with two workers."""
+    with dask_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster.address
 
 
 @pytest.fixture
@@ -172,20 +158,23 @@ def test_without_the_extra_one_message_says_what_to_install(
 
 @pytest.mark.parametrize("allowed_failures", [1, 0])
 def test_unit_of_a_killed_worker_is_played_by_another_if_that_is_allowed(
-    allowed_failures: int, address: str, local: Any, config: Config, tmp_path: Path
+    allowed_failures: int, config: Config, tmp_path: Path
 ) -> None:
-    local.scheduler.allowed_failures = allowed_failures
     server = tmp_path / "waits_once.py"
     minimal = f"{ROOT}/fixtures/servers/minimal.py"
     server.write_text(WAITS_ONCE.format(folder=str(tmp_path), minimal=minimal))
     config.profile.command[1:] = [str(server)]
     os.mkfifo(tmp_path / "pid")
-    with open_cluster(address, config) as cluster:
+    with (
+        dask_cluster(tmp_path, 2, allowed_failures) as dask,
+        open_cluster(dask.address, config) as cluster,
+    ):
         (tmp_path / "wait").touch()
         program = cluster.program(WORKER, first_message(config, "killed", 1))
         unit = cluster.submit(0, program, UNIT)
         waiting_server = psutil.Process(int((tmp_path / "pid").read_text()))
         worker = waiting_server.parents()[1]
+        assert worker.pid in [process.pid for process in dask.workers]
         started = worker.children(recursive=True)
         worker.kill()
         if allowed_failures:
@@ -196,21 +185,7 @@ def test_unit_of_a_killed_worker_is_played_by_another_if_that_is_allowed(
             with pytest.raises(WorkerLost, match="each worker that played it was killed"):
                 unit.result(timeout=60)
     assert waiting_server in started
-    assert psutil.wait_procs([worker, *started], timeout=30)[1] == []
-
-
-@contextmanager
-def dask_process(*words: str, said: str) -> Generator[tuple[subprocess.Popen[str], str]]:
-    """Start a command of Dask; yield it with what it says after `said`."""
-    options = ["--host", "127.0.0.1", "--no-dashboard"]
-    command = [sys.executable, "-m", "dask", *words, *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            lines = (re.search(rf"{said}: +(\S+)", line) for line in process.stderr)
-            yield process, next(match[1] for match in lines if match)
-        finally:
-            process.kill()
+    assert psutil.wait_procs(started, timeout=30)[1] == []
 
 
 def test_run_whose_scheduler_is_killed_ends_with_what_is_there(
@@ -220,21 +195,18 @@ def test_run_whose_scheduler_is_killed_ends_with_what_is_there(
     monkeypatch.setattr(connection, "MAX_CONNECT_SECONDS", 3.0)
     said: list[str] = []
     submit = Cluster.submit
-    with (
-        dask_process("scheduler", "--port", "0", said="Scheduler at") as (scheduler, address),
-        dask_process("worker", address, "--no-nanny", "--nthreads", "1", said="Registered to"),
-    ):
+    with dask_cluster(tmp_path, workers=1) as dask:
 
         def kill_at_first_fault(
             cluster: Cluster, slot: int, spec: Any, job: Any, bound: Any
         ) -> Any:
             if "fault" in job:
-                scheduler.kill()
+                dask.scheduler.kill()
             return submit(cluster, slot, spec, job, bound)
 
         monkeypatch.setattr(Cluster, "submit", kill_at_first_fault)
         options: dict[str, Any] = {"fault": "turn-ends-twice", "json_target": "m.json"}
-        status = mutate_target({"target": "reference"}, on=address, say=said.append, **options)
+        status = mutate_target({"target": "reference"}, on=dask.address, say=said.append, **options)
     assert status == 1
     assert "the scheduler of the cluster went away" in "\n".join(said)
     assert json.loads(Path("m.json").read_text())["interrupted"]

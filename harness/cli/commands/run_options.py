@@ -10,7 +10,13 @@ from typing import Annotated
 import typer
 
 from harness.cli.commands import run_commands
-from harness.cli.commands.output_files import METAVAR, HtmlOption, JsonOption, MarkdownOption
+from harness.cli.commands.output_files import (
+    METAVAR,
+    HtmlOption,
+    JsonOption,
+    MarkdownOption,
+    OnOption,
+)
 from harness.cli.commands.target_options import (
     AgentCmdOption,
     ScaleOption,
@@ -99,6 +105,10 @@ def run(
         str, typer.Option(metavar="FILE", help="divide by these durations, not by number")
     ] = "",
     workers: Annotated[int, typer.Option("-n", min=0, help="worker processes (0: none)")] = 0,
+    on: OnOption = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="store outcomes, and go on with a run that ended early")
+    ] = False,
     json: JsonOption = "",
     junit: Annotated[
         str, typer.Option(metavar=METAVAR, help="as JUnit XML; - for standard output")
@@ -147,6 +157,7 @@ def run(
         ("--harness-retries", str(retries)),
         ("--harness-shard", shard),
         ("--harness-durations", durations),
+        ("--harness-on", on),
         ("--harness-lanes", "" if lanes is None else str(lanes)),
         ("--harness-max-time", "" if max_time is None else str(max_time)),
         ("--harness-require", ",".join(require or ())),
@@ -163,6 +174,7 @@ def run(
         ("--harness-confine", confine),
         ("--harness-confine-auto", confine_auto),
         ("--harness-keep-going", keep_going),
+        ("--harness-resume", resume),
         ("--harness-snapshots-strict", snapshots_strict),
         ("-x", exit_first),
         ("--lf", last_failed),

@@ -29,15 +29,15 @@ from harness.cli.suite.interruption import Stopping
 from harness.cli.suite.items import ScenarioFile, ScenarioItem
 from harness.cli.suite.junit import describe_run, name_rule, name_scenario
 from harness.cli.suite.lane_jobs import Laning, lanes_of
+from harness.cli.suite.on_cluster import open_run_cluster
 from harness.cli.suite.own_trouble import check_worker_texts
 from harness.cli.suite.report_files import (
     STATUS_NOT_WRITTEN,
     ReportFiles,
     check_report_files,
-    report_html,
-    report_json,
 )
 from harness.cli.suite.reporting import Synthetic, emit, print_summary
+from harness.cli.suite.resuming import Resuming
 from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.run_history import RunHistory
 from harness.cli.suite.sharding import Sharding
@@ -138,8 +138,10 @@ class PytestPlugin:
             check_report_files(config)
         self._pytest = config
         self._is_worker = worker is not None
-        self._stopping = Stopping(config, self.config.base)
-        config.pluginmanager.register(self._stopping, "harness-stopping")
+        stop = self._stopping = Stopping(config, self.config.base)
+        config.pluginmanager.register(stop, "harness-stopping")
+        self._resuming = Resuming(option, self.config)
+        stop.cluster = open_run_cluster(config, option, self.config)
         self._laning = Laning(
             config,
             self.config,
@@ -147,6 +149,8 @@ class PytestPlugin:
             worker=worker["workerid"] if worker else "main",
             lanes=lanes_of(option, self.config.profile.lanes, is_worker=worker is not None),
             play=self._play,
+            resuming=self._resuming,
+            cluster=stop.cluster,
         )
         target = self.config.option or self.config.profile.name
         profile = self.config.profile
@@ -169,7 +173,6 @@ class PytestPlugin:
         config.pluginmanager.register(self._lines, "harness-rule-lines")
         self.report: Report | None = None
         self._started, self._begun = datetime.now(UTC), time.monotonic()
-        stop = self._stopping
         self._snapshots = (
             Snapshots(
                 option, self.config, everything=arguments.plays_everything and not arguments.rules
@@ -188,7 +191,7 @@ class PytestPlugin:
             arguments,
             self._failing,
             self._furnish,
-            lambda: bool(self._stopping.interruption.signal),
+            lambda: bool(self._stopping.cause),
             self._sharding,
         )
         github = GithubStep(config, lambda: self.report, self._page)
@@ -254,10 +257,12 @@ class PytestPlugin:
             outcome = ScenarioOutcome.from_plain(scenario_data) if plain else scenario_data
             self._outcomes[outcome.id] = outcome
             self._failing.note_outcome(report, outcome)
+            self._resuming.keep(report.nodeid, outcome, self._laning.findings)
         if race is not None:
             raced = race if isinstance(race, RaceOutcome) else RaceOutcome.from_plain(race)
             self._races[report.nodeid] = raced
             self._failing.note_outcome(report, raced)
+            self._resuming.keep(report.nodeid, raced, self._laning.findings)
         if scenario_data is not None or race is not None:
             name_scenario(self._pytest, report)
 
@@ -268,6 +273,7 @@ class PytestPlugin:
         Also if `-x`, a similar option or a signal stops the run: what was played is judged.
         """
         self._laning.plan(session.items)
+        self._resuming.begin(session.items)
         # Everything loaded so far stays until the end; exempt it from garbage collection.
         gc.freeze()
         if self._pytest.option.harness_run:
@@ -285,7 +291,7 @@ class PytestPlugin:
             with self._stopping.interruption.defer_signals():
                 self._close()
                 # Other exceptions are shown as they are; a partial report would mislead.
-                if is_complete or self._stopping.interruption.signal:
+                if is_complete or self._stopping.cause:
                     self._emit(session)
 
     def _close(self) -> None:
@@ -299,7 +305,7 @@ class PytestPlugin:
             output[SHARD] = self._sharding.to_plain() if self._sharding is not None else {}
             output[STARTS] = [[start.reason.value, start.scenario] for start in self._starts]
         else:
-            self._loose += findings
+            self._loose += [*self._resuming.findings, *findings]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -328,9 +334,9 @@ class PytestPlugin:
 
     def _emit(self, session: pytest.Session) -> None:
         """Report the rules, if anything was judged."""
-        has_results = (
-            self._outcomes or self._races or self._loose or self._stopping.interruption.signal
-        ) or (self._sharding is not None and not self.collecting.unplayed)
+        has_results = (self._outcomes or self._races or self._loose or self._stopping.cause) or (
+            self._sharding is not None and not self.collecting.unplayed
+        )
         if self._is_worker or session.config.option.collectonly or not has_results:
             return
         if self._snapshots is not None:
@@ -351,7 +357,7 @@ class PytestPlugin:
 
     def _is_whole(self, session: pytest.Session) -> bool:
         """Return whether nothing stopped the run: no signal, no `-x`, no dead worker."""
-        stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
+        stopped = self._stopping.cause or session.shouldfail or session.shouldstop
         return not stopped and all(finding.id != "harness.worker-died" for finding in self._loose)
 
     def _accept(self, update: BaselineUpdate, report: Report) -> None:
@@ -377,7 +383,7 @@ class PytestPlugin:
         self.report = self._build_report()
 
     def _build_report(self) -> Report:
-        config, interrupted = self.config, self._stopping.interruption.name
+        config, interrupted = self.config, self._stopping.cause
         outcomes, races = list(self._outcomes.values()), list(self._races.values())
         if interrupted:
             unplayed, left_races = self._stopping.unplayed_outcomes(self._outcomes, self._races)
@@ -454,7 +460,7 @@ class PytestPlugin:
         return None
 
     def _finish(self, session: pytest.Session) -> None:
-        interrupted = bool(self._stopping.interruption.signal)
+        interrupted = bool(self._stopping.cause)
         if interrupted and not self._is_worker and self.report is None:
             self.report = self._build_report()
         if self._is_worker:
@@ -467,33 +473,24 @@ class PytestPlugin:
         if self._update is not None and self.report is not None and self.report.red:
             # Findings outside the baseline, whose scenario was shown as accepted.
             status = status or pytest.ExitCode.TESTS_FAILED
+        is_whole = self._is_whole(session) and not (self.report and self.report.unplayed)
+        self._resuming.end(self._laning.findings, is_whole=is_whole)
         if self.report is not None and self.report.unplayed and not self.report.red:
             status = status or (STATUS_INCOMPLETE if session.exitstatus == 0 else None)
         if status is not None and not interrupted:
             session.exitstatus = status
-        self._write_files(int(session.exitstatus))
+        if self.report is None and self._fuzzing.results:
+            # Only generated cases were played: report their results without rules.
+            self.report = self._build_report()
+        if self.report is not None:
+            self._files.write_report(
+                self.report, self._pytest.option, self._page, int(session.exitstatus)
+            )
         if self._files.problems:
             session.exitstatus = session.exitstatus or STATUS_NOT_WRITTEN
         self._history.end(self.report, int(session.exitstatus))
         if self.report is not None:
             self._failing.remember()
-
-    def _write_files(self, status: int) -> None:
-        """Write the requested report files, if there is a report."""
-        report, option = self.report, self._pytest.option
-        if report is None and self._fuzzing.results:
-            # Only generated cases were played: report their results without rules.
-            report = self._build_report()
-        if report is None:
-            return
-        if report.shard is not None:
-            report.shard.status = status
-        if option.harness_json:
-            self._files.write("--json", option.harness_json, lambda: report_json(report, status))
-        if option.harness_markdown:
-            self._files.write("--markdown", option.harness_markdown, lambda: self._page(report))
-        if option.harness_html:
-            self._files.write("--html", option.harness_html, lambda: report_html(report))
 
 
 __all__ = ["ATTACHED", "PytestPlugin"]

@@ -17,6 +17,7 @@ from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.scenario.identity import SUFFIX, file_of
 from harness.scenario.race_id import RaceId
 from harness.scenario.scenario_names import scenarios_by_name
+from harness.search.cluster.connection import Cluster, ClusterLost
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,6 +33,7 @@ class Stopping:
         self._session: pytest.Session | None = None
         self._ids: list[str] = []
         self.on_stop: Callable[[], None] = lambda: None
+        self.cluster: Cluster | None = None
         self.interruption = Interruption(base)
         if hasattr(config, "workerinput"):
             self.interruption.role = "worker"
@@ -40,18 +42,23 @@ class Stopping:
         self.interruption.install()
 
     @property
+    def cause(self) -> str:
+        """The name of the signal, or how the cluster was lost, that ended the run; "" for none."""
+        return self.interruption.name or (self.cluster.problem if self.cluster is not None else "")
+
+    @property
     def reason(self) -> str:
         """Return the reason for items that were not played."""
-        return f"the run was interrupted ({self.interruption.name})"
+        return f"the run was interrupted ({self.cause})"
 
     def guard(self, play: Callable[P, R]) -> Callable[P, R]:
-        """Wrap the play of an item: a signal skips it and stops the session after it."""
+        """Wrap the play of an item: a signal or a lost cluster skips it and stops the session."""
 
         def guarded_play(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 with self.interruption.defer_signals():
                     return play(*args, **kwargs)
-            except Interrupted:
+            except (Interrupted, ClusterLost):
                 if self._session is not None:
                     self._session.shouldstop = self.reason
                 pytest.skip(f"{Verdict.NOT_EXERCISED}: {self.reason}")
@@ -121,6 +128,8 @@ class Stopping:
         """Set the exit status of an interrupted run."""
         if self.interruption.signal and not hasattr(self._config, "workerinput"):
             session.exitstatus = self.interruption.status
+        elif self.cause:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl
     def pytest_unconfigure(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from harness.cli.suite.items import RaceItem, ScenarioItem
 from harness.cli.suite.play_events import report_play
+from harness.cli.suite.resuming import Resuming
 from harness.play.config import Config
 from harness.play.interruption import Interruption
 from harness.play.knowledge import Knowledge
@@ -20,6 +21,8 @@ from harness.report.results.server_starts import ServerStart
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
+from harness.search.cluster.connection import Cluster
+from harness.search.cluster.session import ClusterSession
 
 PlayScenario = Callable[[WorkerSession, Loaded, bool, ScenarioOutcome | None], ScenarioOutcome]
 
@@ -27,7 +30,9 @@ PlayScenario = Callable[[WorkerSession, Loaded, bool, ScenarioOutcome | None], S
 class Laning:
     """Player of the items of one process, on lanes. `play` plays one scenario in a session.
 
-    `lanes` is the number of lanes, 0 to choose it by the processors.
+    `lanes` is the number of lanes, 0 to choose it by the processors. A `cluster` plays in place of
+    this machine, with a lane for each of its slots if `lanes` is 0. Items that are `resuming` have
+    their outcomes.
     """
 
     def __init__(
@@ -39,7 +44,11 @@ class Laning:
         worker: str,
         lanes: int,
         play: PlayScenario,
+        resuming: Resuming,
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
+        self._resuming = resuming
         self._pytest = pytest_config
         self._config = config
         self._worker = worker
@@ -50,7 +59,7 @@ class Laning:
         self._jobs: dict[str, Job] = {}
         self._slow_note: str | None = None
         self._lanes = Lanes(
-            lanes,
+            lanes or (len(cluster.slots) if cluster is not None else 0),
             self._session,
             self._upcoming_jobs,
             interruption,
@@ -66,7 +75,12 @@ class Laning:
         replayed = self._lanes.replayed
         words = "scenario(s) that failed beside others were played again alone, and count as then"
         of_lanes = f"lanes: {replayed} {words}" if replayed else ""
-        return "\n".join(filter(None, (self._slow_note, of_lanes)))
+        return "\n".join(filter(None, (self._slow_note, of_lanes, self._resuming.note)))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Return the findings so far that belong to no scenario."""
+        return [finding for session in self._lanes.sessions for finding in session.findings]
 
     @property
     def starts(self) -> list[ServerStart]:
@@ -79,7 +93,7 @@ class Laning:
 
     def play_scenario(self, loaded: Loaded) -> ScenarioOutcome:
         """Play a scenario and return its outcome. Raises `Interrupted` at a signal."""
-        outcome = self._lanes.outcome(self._scenario_job(loaded))
+        outcome = self._outcome(self._scenario_job(loaded))
         if not isinstance(outcome, ScenarioOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a scenario")
         self._note_speed(outcome)
@@ -104,10 +118,13 @@ class Laning:
 
     def play_race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
         """Play a race and return its outcome. Raises `Interrupted` at a signal."""
-        outcome = self._lanes.outcome(self._race_job(loaded, action, only))
+        outcome = self._outcome(self._race_job(loaded, action, only))
         if not isinstance(outcome, RaceOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a race")
         return outcome
+
+    def _outcome(self, job: Job) -> Outcome:
+        return self._resuming.outcomes.get(job.name) or self._lanes.outcome(job)
 
     def close(self) -> list[Finding]:
         """End the servers and return the findings outside any scenario."""
@@ -122,6 +139,9 @@ class Laning:
             return [*session.findings, Finding("harness.trouble", message)]
 
     def _session(self, number: int, waits: LaneWaits) -> WorkerSession:
+        if self._cluster is not None:
+            slot = (number - 1) % len(self._cluster.slots)
+            return ClusterSession(self._config, slot, self._cluster, waits)
         name = self._worker if number == 1 else f"{self._worker}-{number}"
         return WorkerSession(
             self._config, worker=name, interruption=waits, knowledge=self._knowledge
@@ -129,6 +149,8 @@ class Laning:
 
     def _upcoming_jobs(self) -> Iterator[Job]:
         for item in self._coming_items():
+            if item.nodeid in self._resuming.outcomes:
+                continue
             if isinstance(item, ScenarioItem):
                 yield self._scenario_job(item.loaded)
             elif isinstance(item, RaceItem):
@@ -182,8 +204,8 @@ class Laning:
 
 def lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
     """Return the number of lanes, 0 to choose it by the processors; 1 by default for a worker."""
-    if option.lanes is not None:
-        return option.lanes
+    if option.lanes is not None or option.on:
+        return option.lanes or 0
     return of_profile or int(is_worker)
 
 

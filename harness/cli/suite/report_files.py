@@ -1,5 +1,6 @@
 """The files of a run's report: one that cannot be written costs a line, not the verdict."""
 
+import argparse
 import contextlib
 import os
 from collections.abc import Callable, Generator
@@ -47,6 +48,19 @@ class ReportFiles:
         """Write what `text` returns to a file, or to a pipe, whose reader may close it early."""
         with self.note_problems(option, path), contextlib.suppress(BrokenPipeError):
             Path(path).write_text(text(), encoding="utf-8", errors="backslashreplace")
+
+    def write_report(
+        self, report: Report, option: argparse.Namespace, page: Callable[[Report], str], status: int
+    ) -> None:
+        """Write the requested files of a report; `page` makes its Markdown."""
+        if report.shard is not None:
+            report.shard.status = status
+        if option.harness_json:
+            self.write("--json", option.harness_json, lambda: report_json(report, status))
+        if option.harness_markdown:
+            self.write("--markdown", option.harness_markdown, lambda: page(report))
+        if option.harness_html:
+            self.write("--html", option.harness_html, lambda: report_html(report))
 
     @contextlib.contextmanager
     def note_problems(self, option: str, path: str) -> Generator[None]:

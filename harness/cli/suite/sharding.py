@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
@@ -22,6 +22,7 @@ from harness.report.shards.durations import read_durations
 from harness.report.shards.partition import shards_of
 from harness.report.shards.values import IDS, VERSION, Shard, SnapshotSettings, digest
 from harness.scenario.identity import file_of
+from harness.scenario.loader import Loaded
 
 MAX_SHARDS = 10_000
 _OPTIONS = ("rule", "require", "harness_strict", "timeout_scale", "repeat", "retries")
@@ -62,9 +63,8 @@ class Sharding:
         shards = shards_of(self.ids, self._seconds, self.of)
         self.items = [name for name in self.ids if shards[name] == self.number]
         loaded = [item.loaded for item in playable if not isinstance(item, FuzzItem)]
-        files = sorted({file_of(one.path) for one in loaded})
         self.paths = sorted({str(one.path) for one in loaded})
-        self.suite = digest([digest(self.ids), *map(_file_digest, files)])
+        self.suite = suite_digest(self.ids, loaded)
         dropped = {id(item) for item in playable if shards[item.nodeid] != self.number}
         if dropped:
             config.hook.pytest_deselected(items=[item for item in items if id(item) in dropped])
@@ -88,33 +88,51 @@ class Sharding:
         begun: Collection[str],
     ) -> Shard:
         """Return the shard, without outcomes. `begun` are the scenarios and races with one."""
-        profile = config.profile
-        lacks = [f"{lack.capability}: {lack.cause}" for lack in config.lacks]
-        conditions = {
-            VERSION: version(DISTRIBUTION),
-            "target": f"{profile.name} ({config.option})",
-            "server command": " ".join(profile.command),
-            "agent command": " ".join(profile.exec.command),
-            "driver command": " ".join(profile.sdk.command),
-            "release of the server": config.release,
-            "profile": digest([profile.model_dump_json()]),
-            IDS: f"{len(self.ids)} ({digest(self.ids)})",
-            "texts of scenarios": self.suite,
-            "file of --durations": digest([json_text(self._seconds)]),
-            "known deviations": digest(one.model_dump_json() for one in config.entries),
-            "programs on the machine": "; ".join(lacks),
-            "--confine": str(profile.is_confined),
-            "snapshots": "" if snapshots is None else digest([json_text(asdict(snapshots))]),
-        }
-        for name in _OPTIONS:
-            conditions[f"--{name.removeprefix('harness_').replace('_', '-')}"] = str(
-                getattr(option, name)
-            )
+        conditions = conditions_of(option, config, self.ids, self.suite, snapshots)
+        conditions["file of --durations"] = digest([json_text(self._seconds)])
         fuzz = f"{MARK}/"
         left = [one for one in self.items if one not in begun and not one.startswith(fuzz)]
         return Shard(
             self.number, self.of, conditions, self.items, unplayed=left, snapshots=snapshots
         )
+
+
+def suite_digest(ids: Sequence[str], loaded: Iterable[Loaded]) -> str:
+    """Return a digest of the ids and the texts of scenarios."""
+    files = sorted({file_of(one.path) for one in loaded})
+    return digest([digest(ids), *map(_file_digest, files)])
+
+
+def conditions_of(
+    option: argparse.Namespace,
+    config: Config,
+    ids: Sequence[str],
+    suite: str,
+    snapshots: SnapshotSettings | None,
+) -> dict[str, str]:
+    """Return what parts of one run have in common; `suite` is the digest of all scenarios."""
+    profile = config.profile
+    lacks = [f"{lack.capability}: {lack.cause}" for lack in config.lacks]
+    conditions = {
+        VERSION: version(DISTRIBUTION),
+        "target": f"{profile.name} ({config.option})",
+        "server command": " ".join(profile.command),
+        "agent command": " ".join(profile.exec.command),
+        "driver command": " ".join(profile.sdk.command),
+        "release of the server": config.release,
+        "profile": digest([profile.model_dump_json()]),
+        IDS: f"{len(ids)} ({digest(ids)})",
+        "texts of scenarios": suite,
+        "known deviations": digest(one.model_dump_json() for one in config.entries),
+        "programs on the machine": "; ".join(lacks),
+        "--confine": str(profile.is_confined),
+        "snapshots": "" if snapshots is None else digest([json_text(asdict(snapshots))]),
+    }
+    for name in _OPTIONS:
+        conditions[f"--{name.removeprefix('harness_').replace('_', '-')}"] = str(
+            getattr(option, name)
+        )
+    return conditions
 
 
 @cache

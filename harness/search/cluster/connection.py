@@ -21,7 +21,12 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from harness.errors import HarnessError, UsageError
 from harness.play.config import Config
 from harness.search.cluster.facts import Facts, differences, facts_of, facts_of_worker
-from harness.search.cluster.programs import ProgramSpec, end_programs, play_unit
+from harness.search.cluster.programs import (
+    MAX_LAST_SECONDS,
+    ProgramSpec,
+    end_programs,
+    play_unit,
+)
 from harness.search.worker_processes import WorkerLost, encode_config
 
 LOCAL = "local"
@@ -31,7 +36,7 @@ MAX_CONNECT_SECONDS = 10.0
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
 # Plays of a unit after a first one that was lost.
 RETRIES = 1
-_MAX_END_SECONDS = 30.0
+_MAX_END_SECONDS = MAX_LAST_SECONDS + 30.0
 _SCHEDULER_LOST = "the scheduler of the cluster went away"
 
 
@@ -42,18 +47,22 @@ class ClusterLost(HarnessError):
 class Cluster:
     """An open cluster, made by `open_cluster`.
 
-    `slots` has the address of a worker for each unit that it plays at once.
+    `slots` has the address of a worker for each unit that it plays at once. `problem` says how it
+    was lost, "" if it was not.
     """
 
     def __init__(self, portal: BlockingPortal, client: Any, slots: list[str]) -> None:
         self._portal = portal
         self._client = client
         self.slots = slots
+        self.problem = ""
         self._run = uuid.uuid4().hex
 
-    def program(self, module: str, first: Mapping[str, Any]) -> ProgramSpec:
-        """Return a program of this run, with its first message."""
-        return ProgramSpec(self._run, module, json.dumps(first))
+    def program(
+        self, module: str, first: Mapping[str, Any], last: Mapping[str, Any] | None = None
+    ) -> ProgramSpec:
+        """Return a program of this run with its first message, and the last one if it has any."""
+        return ProgramSpec(self._run, module, json.dumps(first), json.dumps(last) if last else "")
 
     def submit(
         self, slot: int, spec: ProgramSpec, job: Mapping[str, Any], bound: float | None = None
@@ -64,9 +73,12 @@ class Cluster:
         """
         return self._portal.start_task_soon(self._play, slot, spec, job, bound)
 
-    def end_programs(self) -> None:
-        """End the programs of this run on all workers."""
-        self._portal.call(self._end_programs)
+    def end_programs(self) -> list[dict[str, Any]]:
+        """End the programs of this run on all workers; return the answers to last messages.
+
+        A worker that does not answer gives none. Raises `ClusterLost` if there is no scheduler.
+        """
+        return self._portal.call(self._end_programs)
 
     async def _play(
         self, slot: int, spec: ProgramSpec, job: Mapping[str, Any], bound: float | None
@@ -96,30 +108,46 @@ class Cluster:
             try:
                 with anyio.move_on_after(MAX_SECONDS_WITHOUT_WORKERS):
                     return await unit
-                if not await self._has_workers():
+                if not await self._workers():
                     seconds = f"{MAX_SECONDS_WITHOUT_WORKERS:g} s"
-                    raise ClusterLost(f"the cluster has had no worker for {seconds}")
+                    raise self._note_loss(f"the cluster has had no worker for {seconds}")
             except KilledWorker as error:
                 raise WorkerLost("each worker that played it was killed") from error
             except CancelledError as error:  # Also if a scheduler is there again: it knows no unit.
-                raise ClusterLost(_SCHEDULER_LOST) from error
+                raise self._note_loss(_SCHEDULER_LOST) from error
 
-    async def _has_workers(self) -> bool:
+    async def _workers(self) -> Mapping[str, Any]:
+        """Return the workers by their addresses."""
         self._require_connection()
         try:
             with anyio.fail_after(MAX_CONNECT_SECONDS):
-                return bool((await self._client.scheduler.identity())["workers"])
+                return (await self._client.scheduler.identity())["workers"]
         except (OSError, TimeoutError) as error:
-            raise ClusterLost(_SCHEDULER_LOST) from error
+            raise self._note_loss(_SCHEDULER_LOST) from error
+
+    def _note_loss(self, problem: str) -> ClusterLost:
+        self.problem = problem
+        return ClusterLost(problem)
 
     def _require_connection(self) -> None:
         if self._client.status != "running":
-            raise ClusterLost(_SCHEDULER_LOST)
+            raise self._note_loss(_SCHEDULER_LOST)
 
-    async def _end_programs(self) -> None:
-        if self._client.status == "running":
+    async def _end_programs(self) -> list[dict[str, Any]]:
+        self._require_connection()
+        answers: list[dict[str, Any]] = []
+
+        async def end_on(worker: str) -> None:
             with anyio.move_on_after(_MAX_END_SECONDS), suppress(OSError):
-                await self._client.run(end_programs, self._run, on_error="ignore")
+                options: Any = {"workers": [worker], "on_error": "ignore"}
+                there = await self._client.run(end_programs, self._run, **options)
+                answers.extend(there.get(worker, []))
+
+        async with anyio.create_task_group() as ending:
+            for worker in await self._workers():
+                ending.start_soon(end_on, worker)
+        self._require_connection()
+        return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +193,8 @@ def open_cluster(on: str, config: Config) -> Generator[Cluster]:
         try:
             yield cluster
         finally:
-            cluster.end_programs()
+            with suppress(ClusterLost):
+                cluster.end_programs()
 
 
 @asynccontextmanager

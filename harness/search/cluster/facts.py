@@ -41,7 +41,15 @@ async def facts_of_worker(config: str) -> Facts:
 
 
 def facts_of(config: Config) -> Facts:
-    """Return the facts about this machine: versions, files, and what it says of the programs."""
+    """Return the facts about this machine: versions, and the name that the server gives."""
+    facts = versions_of(config)
+    if config.profile.command and not facts["the server's program"].startswith(_NOT_USABLE):
+        facts["the server"] = _greet(config)
+    return facts
+
+
+def versions_of(config: Config) -> dict[str, str]:
+    """Return versions, digests of the files in the commands, and what this machine lacks."""
     profile = config.profile
     lacks = "; ".join(lack.reason for lack in lacks_of(profile))
     commands = {
@@ -49,15 +57,12 @@ def facts_of(config: Config) -> Facts:
         "the agent's program": profile.exec.command,
         "the SDK's driver": profile.sdk.command,
     }
-    facts = {
+    return {
         "the harness": f"{version(DISTRIBUTION)} ({_package_digest()})",
         "Python": ".".join(map(str, sys.version_info[:2])),
         **{name: _describe_program(words) for name, words in commands.items() if words},
         "what the profile needs": lacks or "all there",
     }
-    if profile.command and not facts["the server's program"].startswith(_NOT_USABLE):
-        facts["the server"] = _greet(config)
-    return facts
 
 
 def differences(worker: str, here: Facts, there: Facts) -> list[str]:

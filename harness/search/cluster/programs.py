@@ -7,6 +7,7 @@ its worker, since its input ends then. All of this runs on the worker's event lo
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,15 +17,21 @@ from harness.search.worker_processes import WorkerProcess, worker_process
 
 # A run whose controller was killed leaves its programs.
 MAX_IDLE_SECONDS = 120.0
+# Bound of the answer to a last message, before which a program may confirm what it found.
+MAX_LAST_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramSpec:
-    """A program for the run called `run`: its module, and its first message as JSON."""
+    """A program for the run called `run`: its module, and its first and last message as JSON.
+
+    The last one is answered at the end of the program; "" for none.
+    """
 
     run: str
     module: str
     first: str
+    last: str = ""
 
 
 class _Program:
@@ -56,15 +63,22 @@ class _Program:
         _programs.remove(self)
         self._ending = asyncio.ensure_future(self.end())
 
-    async def end(self) -> None:
-        """End the program with all that it started."""
+    async def end(self, *, is_lost: bool = False) -> None:
+        """End the program with all that it started, after its last message unless it `is_lost`."""
         self.take()
         if self in _programs:
             _programs.remove(self)
-        await self._stack.aclose()
+        try:
+            if self.spec.last and self._worker is not None and not is_lost:
+                answer = await self._worker.ask(json.loads(self.spec.last), MAX_LAST_SECONDS)
+                _last_answers[self.spec.run].append(answer)
+        finally:
+            await self._stack.aclose()
 
 
 _programs: list[_Program] = []
+# By the run, until they are fetched.
+_last_answers: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 
 
 async def play_unit(
@@ -78,7 +92,7 @@ async def play_unit(
     try:
         result = await program.ask(job, bound)
     except BaseException:
-        await program.end()
+        await program.end(is_lost=True)
         raise
     if program in _programs:  # It was not ended meanwhile.
         program.rest()
@@ -102,6 +116,8 @@ async def _take(spec: ProgramSpec) -> _Program:
     return program
 
 
-async def end_programs(run: str) -> None:
-    """End the programs of a run on this worker."""
-    await asyncio.gather(*(one.end() for one in _programs if one.spec.run == run))
+async def end_programs(run: str) -> list[dict[str, Any]]:
+    """End the programs of a run on this worker; return the answers to their last messages."""
+    ended = (one.end() for one in tuple(_programs) if one.spec.run == run)
+    await asyncio.gather(*ended, return_exceptions=True)
+    return _last_answers.pop(run, [])
