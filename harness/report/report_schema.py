@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from harness.judge.verdict import Verdict
 from harness.report.json_form import VERSION
-from harness.report.json_schema import DRAFT, without_titles
+from harness.report.json_schema import DRAFT, for_readers, prune_definitions
 from harness.report.results.report import Report
 
 REPORT_SCHEMA_ID = "report.schema.json"
@@ -25,10 +25,17 @@ def report_schema() -> dict[str, Any]:
     A member that is missing has its default. Members that are not listed may come: a new member
     does not raise `version`.
     """
-    schema = without_titles(TypeAdapter(Report).json_schema(mode="serialization"))
-    schema["$defs"]["RuleResult"]["properties"]["counts"] = {
+    schema = for_readers(TypeAdapter(Report).json_schema(mode="serialization"))
+    rule = schema["$defs"]["RuleResult"]
+    rule["properties"]["counts"] = {
         "type": "boolean",
-        "description": "Whether the rule makes the run fail.",
+        "description": "Whether the rule makes the run fail: a SHOULD does only with `strict`.",
+    }
+    rule["required"].append("counts")
+    schema["properties"]["shard"] = {
+        "type": ["object", "null"],
+        "default": None,
+        "description": "What harness merge needs of a run with --shard; its form can change.",
     }
     summary = dict.fromkeys(("rules", "scenarios", "placements"), _BY_VERDICT)
     head: dict[str, Any] = {
@@ -47,7 +54,7 @@ def report_schema() -> dict[str, Any]:
         },
     }
     needed = [name for name in head if name != "exit"]
-    return {
+    whole = {
         "$schema": DRAFT,
         "$id": REPORT_SCHEMA_ID,
         **schema,
@@ -55,6 +62,8 @@ def report_schema() -> dict[str, Any]:
         "required": [*needed, *schema["required"], "rules", "scenarios"],
         "title": "The JSON report of harness run",
     }
+    prune_definitions(whole)
+    return whole
 
 
 def report_schema_text() -> str:

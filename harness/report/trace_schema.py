@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.report.json_schema import DRAFT, without_titles
+from harness.report.json_schema import DRAFT, for_readers
 from harness.trace.frame import DamageKind, Direction, Origin
 from harness.trace.mark_rows import mark_classes
-from harness.trace.trace import End, Header
+from harness.trace.marks import MARKS_VERSION
+from harness.trace.trace import FORMAT_VERSION, End, Header
 
 TRACE_SCHEMA_ID = "trace.schema.json"
 _SECONDS = {
@@ -30,8 +31,11 @@ def trace_schema() -> dict[str, Any]:
     """
     definitions: dict[str, Any] = {}
     forms = [_head(definitions), _frame(), *_marks(definitions), _end()]
-    names = ["Head", "Frame", *(form["properties"]["mark"]["const"] for form in forms[2:-1]), "End"]
+    names = ["Head", "Frame", *(body.__name__ for body in mark_classes().values()), "End"]
     definitions.update(zip(names, forms, strict=True))
+    for form in (Direction, Origin, DamageKind, End):
+        words = {"enum": [str(word) for word in form]}
+        definitions[f"{form.__name__}Word"] = {"type": "string", **words}
     return {
         "$schema": DRAFT,
         "$id": TRACE_SCHEMA_ID,
@@ -48,6 +52,10 @@ def trace_schema_text() -> str:
 
 def _head(definitions: dict[str, Any]) -> dict[str, Any]:
     header = _definition(Header, definitions)
+    header["properties"] |= {
+        "version": {"const": FORMAT_VERSION, "description": "The version of the format."},
+        "marks": {"const": MARKS_VERSION, "description": "The version of its events."},
+    }
     return _object({"trace": {**header, "required": ["version", "marks"]}}, "The first line.")
 
 
@@ -56,16 +64,19 @@ def _frame() -> dict[str, Any]:
         "frame": {"type": "integer", "minimum": 0, "description": "The number of the message."},
         "at": _SECONDS,
         "conn": {"type": "string", "description": "The name of the connection."},
-        "dir": {"enum": [str(one) for one in Direction]},
-        "origin": {"enum": [str(one) for one in Origin], "description": "Its author."},
+        "dir": _reference("DirectionWord"),
+        "origin": {**_reference("OriginWord"), "description": "Its author: who is to blame."},
         "raw": {"type": "string", "description": "The line as sent, without its end."},
         "raw64": {
             "type": "string",
             "contentEncoding": "base64",
-            "description": "In place of raw, where the bytes are not UTF-8.",
+            "description": "In place of raw, where the bytes are not UTF-8, so never JSON.",
         },
         "deliberate": {"type": "boolean", "default": False, "description": "Wrong on purpose."},
-        "damage": {"enum": [str(one) for one in DamageKind]},
+        "damage": {
+            **_reference("DamageKindWord"),
+            "description": "Why the bytes are not one whole message; missing for a whole one.",
+        },
         "note": {"type": "string", "description": "The damage in words."},
     }
     form = _object(properties, "A message.", needed=("frame", "at", "conn", "dir", "origin"))
@@ -92,16 +103,18 @@ def _marks(definitions: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _end() -> dict[str, Any]:
-    return _object({"end": {"enum": [str(one) for one in End]}}, "The last line.")
+    return _object({"end": _reference("EndWord")}, "The last line.")
+
+
+def _reference(name: str) -> dict[str, Any]:
+    return {"$ref": _REFERENCE.format(model=name)}
 
 
 def _definition(form: type, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a class; the classes of its members go to `definitions`."""
     schema = TypeAdapter(form).json_schema(ref_template=_REFERENCE)
-    definitions.update(
-        {name: without_titles(part) for name, part in schema.pop("$defs", {}).items()}
-    )
-    return without_titles(schema)
+    definitions.update({name: for_readers(part) for name, part in schema.pop("$defs", {}).items()})
+    return for_readers(schema)
 
 
 def _object(

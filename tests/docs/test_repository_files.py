@@ -78,7 +78,11 @@ def test_container_file_installs_what_the_sandbox_needs_and_has_a_pinned_base() 
 def test_page_names_every_dependency_with_a_reason() -> None:
     page = (ROOT / "docs/installing.md").read_text("utf-8")
     table = page.split("## Dependencies")[1].split("\n\n")[1].splitlines()[2:]
-    listed = {name.strip().lower().replace("_", "-") for row in table for name in row.split("|")[1].split(",")}
+    listed = {
+        name.strip().lower().replace("_", "-")
+        for row in table
+        for name in row.split("|")[1].split(",")
+    }
     required = {
         re.split(r"[<>=; ]", one, maxsplit=1)[0].lower()
         for one in requires(DISTRIBUTION) or ()
