@@ -16,6 +16,7 @@ from harness.protocol.spec.loading import load_book
 from tools.choices_page import choices_page
 from tools.configuration_page import configuration_page
 from tools.diagrams import machine_pages
+from tools.freeze import suite_in_work, suite_text
 from tools.man_pages import agent_page, harness_page
 from tools.protocol_page import protocol_page
 
@@ -50,10 +51,16 @@ def pages() -> dict[str, Callable[[], str]]:
         "docs/rules.md": _rules,
         "docs/state-machines.md": lambda: _page(MACHINES_HEAD, *machine_pages()),
         "docs/reports.md": lambda: _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),
+        **_suite_in_work(),
         **{f"docs/{name}.schema.json": text for name, text in FILE_SCHEMAS.items()},
         "docs/man/harness.1": harness_page,
         "docs/man/agent.1": agent_page,
     }
+
+
+def _suite_in_work() -> dict[str, Callable[[], str]]:
+    file = suite_in_work()
+    return {} if file is None else {file.relative_to(ROOT).as_posix(): suite_text}
 
 
 def _rules() -> str:

@@ -83,6 +83,8 @@ def _options(add: Callable[..., None]) -> None:
     add("--tag", action=_Several, default="", metavar="TAG", help=tagged)
     bundled = "leave out the bundled scenarios, which are added where the paths hold no scenario"
     add("--no-bundled", action="store_true", help=bundled)
+    frozen = "the suite of a release, such as 1.0, or a file: what came later does not count"
+    add("--suite", default="", metavar="NAME", help=frozen)
     # pytest has a --strict of its own.
     add("--harness-strict", action="store_true", help="SHOULD findings make the run fail too")
     add("--baseline", default="", metavar="FILE", help="known deviations beside the profile's own")

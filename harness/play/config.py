@@ -1,7 +1,7 @@
 """Options of a run, checked before any server is started."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from harness.play.unavailable_capabilities import withdraw
 from harness.protocol.releases import holds_for
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
+from harness.protocol.suites import Suite, load_suite
 from harness.report.progress.log import SILENT, ProgressLog
 from harness.report.results import expiry
 from harness.report.results.baseline import load_baseline
 from harness.report.results.baseline_globs import EntryScenario
 from harness.report.results.report import Issue
+from harness.scenario.bundled import bundled_ids
 from harness.scenario.explain import unknown_name
 from harness.scenario.model import Scenario
 from harness.scenario.surfaces import EXEC_COMMAND, MCP_COMMAND, needs_agent
@@ -60,6 +62,7 @@ class Config:
     entry_scenarios: tuple[EntryScenario, ...] = ()
     lacks: tuple[Lack, ...] = ()
     keep_going: bool = False
+    suite: Suite | None = None
     run: str = ""
     surfaces: tuple[str, ...] = (SESSION,)
     places: Mapping[Deviation, str] = field(default_factory=dict[Deviation, str])
@@ -72,6 +75,11 @@ class Config:
         """The release that the server says, "" if it was not asked or does not say it."""
         return self.profile.edition.release if self.profile.edition is not None else ""
 
+    @property
+    def suite_note(self) -> str:
+        """The rules and scenarios that came after the suite, as a line, "" if everything counts."""
+        return "" if self.suite is None else self.suite.note(all_rules(), bundled_ids())
+
     def surfaces_of(self, scenario: Scenario) -> list[str]:
         """Return the surfaces to play a scenario on, without SDK if it needs a missing agent."""
         no_agent = needs_agent(scenario) and not self.profile.exec.command
@@ -83,6 +91,14 @@ class Config:
         ]
 
 
+def later_entries(suite: Suite, rules: Iterable[str]) -> list[Deviation]:
+    """Return known deviations for the rules that came after a suite: reported, but not counted."""
+    reason = f"the rule is newer than the suite {suite.name}"
+    later = sorted(set(rules) - suite.rules)
+    # Flaky: such an entry is not stale where its rule finds nothing.
+    return [Deviation(rule=rule, reason=reason, flaky=True) for rule in later]
+
+
 def configure(
     *,
     target: str = "spec",
@@ -91,6 +107,7 @@ def configure(
     sdk_cmd: str = "",
     baseline: str = "",
     rule: str = "",
+    suite: str = "",
     require: str = "",
     scale: float = 1.0,
     strict: bool = False,
@@ -161,6 +178,11 @@ def configure(
             spoken.append(EntryScenario(entry.scenario, added.place(index, "scenario")))
             places[entry] = str(added.place(index, "rule"))
             entries.append(entry)
+    frozen = load_suite(suite) if suite else None
+    if frozen is not None:
+        later = later_entries(frozen, rules)
+        entries += later
+        shipped += later
     only_rules = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
     for name in only_rules:
         if name not in rules:
@@ -187,6 +209,7 @@ def configure(
         strict,
         only_rules=only_rules,
         option=target,
+        suite=frozen,
         bundled_entries=tuple(shipped),
         entry_scenarios=tuple(spoken),
         lacks=found_lacks,

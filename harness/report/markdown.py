@@ -74,6 +74,7 @@ def _fact_rows(report: Report, book: Book, harness: str) -> Iterator[str]:
     rows = {
         "judged": server,
         "release": format_code(report.release_note or report.release),
+        "suite": report.suite,
         "by": f"harness {format_code(harness)}, documents {format_code(report.revision)}",
         "rules": _count_words([_verdict_word(rule, report) for rule in report.rules]),
         "scenarios": _count_words([str(scenario.verdict) for scenario in report.scenarios]),

@@ -38,6 +38,8 @@ def summary(
 def _summary_lines(report: Report, book: Book, *, names: bool, whole: bool) -> Iterator[str]:
     if report.release_note:
         yield f"release: {report.release_note}"
+    if report.suite:
+        yield f"suite: {report.suite}"
     news = f" ({report.news})" if report.news else ""
     yield _rule_counts_line(report)
     if report.scenarios or not report.races:

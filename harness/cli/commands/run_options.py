@@ -72,6 +72,9 @@ def run(
     require: Annotated[
         list[str] | None, typer.Option(help="capabilities that must be offered, or all")
     ] = None,
+    suite: Annotated[
+        str, typer.Option(help="of a release, as 1.0, or a file: what came later does not count")
+    ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
     timeout_scale: ScaleOption = 1.0,
     repeat: Repeat = 1,
@@ -148,6 +151,7 @@ def run(
         ("--harness-sdk-cmd", sdk_cmd),
         ("--harness-rule", ",".join(rule or ())),
         ("--harness-tag", ",".join(tag or ())),
+        ("--harness-suite", suite),
         ("-k", keyword),
         ("--harness-race", ",".join(race or ())),
         ("--harness-baseline", baseline),

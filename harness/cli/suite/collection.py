@@ -12,6 +12,7 @@ from harness.cli.suite.failures import Failing
 from harness.cli.suite.fuzz_items import FuzzItem
 from harness.cli.suite.item_selection import (
     choose_items,
+    drop_later_items,
     unique_items,
     unknown_tag,
     unplayed_by_sdk,
@@ -130,7 +131,8 @@ class Collecting:
                 items += self._items(session, path, self._selection)
         items[:] = unique_items(items)
         self._seen_tags.update(*(item.loaded.tags for item in items if isinstance(item, Playable)))
-        dropped = choose_items(items, self._config.only_rules, self._tags)
+        dropped = drop_later_items(items, self._config.suite)
+        dropped += choose_items(items, self._config.only_rules, self._tags)
         if dropped:
             config.hook.pytest_deselected(items=dropped)
 

@@ -114,6 +114,7 @@ class PytestPlugin:
             # A file that is to be written may not exist yet.
             baseline="" if self._update is not None and self._update.begins else option.baseline,
             rule=",".join([*([option.rule] if option.rule else []), *arguments.rules]),
+            suite=option.suite,
             require=option.require,
             scale=option.timeout_scale,
             strict=option.harness_strict,
@@ -413,7 +414,7 @@ class PytestPlugin:
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)
         report.fuzz = self._fuzzing.results
-        report.starts = self._starts
+        report.starts, report.suite = self._starts, config.suite_note
         return report
 
     def _shard(self) -> Shard | None:

@@ -11,13 +11,14 @@ from harness.cli.suite.arguments import RunArguments, without_scenarios
 from harness.cli.suite.items import RaceItem, ScenarioItem
 from harness.cli.suite.race_problems import race_problem
 from harness.play.config import Config
-from harness.scenario.bundled import bundled_files, listed_surfaces
+from harness.protocol.suites import Suite
+from harness.scenario.bundled import bundled_files, bundled_ids, listed_surfaces
 from harness.scenario.explain import unknown_name
 from harness.scenario.identity import file_of
 from harness.scenario.loader import ScenarioError, load
 from harness.scenario.model import Scenario
 from harness.scenario.surfaces import needs_agent
-from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION, scenario_of
 
 _PLAYS = {"--server-cmd": (SESSION,), "--agent-cmd": (EXEC, COMMAND), "--sdk-cmd": (SDK,)}
 
@@ -50,6 +51,21 @@ def choose_items(
     gone = {id(item) for item in dropped}
     items[:] = [item for item in items if id(item) not in gone]
     return dropped
+
+
+def drop_later_items(items: list[pytest.Item], suite: Suite | None) -> list[pytest.Item]:
+    """Remove from `items`, and return, bundled scenarios that came after the suite."""
+    if suite is None:
+        return []
+    later = bundled_ids() - suite.scenarios
+    dropped = [
+        item
+        for item in items
+        if isinstance(item, ScenarioItem | RaceItem) and scenario_of(item.loaded.id) in later
+    ]
+    gone = {id(item) for item in dropped}
+    items[:] = [item for item in items if id(item) not in gone]
+    return list(dropped)
 
 
 def unknown_tag(option: Any, tags: Collection[str]) -> str:
@@ -123,6 +139,7 @@ def _load_scenarios(files: Collection[Path]) -> list[Scenario]:
 
 def _choices(option: Any) -> list[tuple[str, str]]:
     return [
+        ("--suite", option.suite),
         ("--tag", option.tag),
         ("--race", option.race),
         ("-k", option.keyword),

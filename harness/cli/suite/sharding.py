@@ -25,7 +25,7 @@ from harness.scenario.identity import file_of
 from harness.scenario.loader import Loaded
 
 MAX_SHARDS = 10_000
-_OPTIONS = ("rule", "require", "harness_strict", "timeout_scale", "repeat", "retries")
+_OPTIONS = ("rule", "suite", "require", "harness_strict", "timeout_scale", "repeat", "retries")
 """Options that change what is judged. What they select shows in the ids."""
 
 

@@ -156,6 +156,7 @@ def _facts(report: Report, harness: str) -> list[tuple[str, str]]:
         "Agent": report.agent,
         "SDK": report.sdk,
         "Release": report.release_note or report.release,
+        "Suite": report.suite,
         "Harness": f"{harness}, documents {report.revision}",
         "Played": f"{report.started} in {report.took:.1f} s" if report.started else "",
         **{f"Time {one.step or one.name}": one.words() for one in report.times},

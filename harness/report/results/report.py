@@ -194,6 +194,7 @@ class Report:
     of one release. `release_note` is a line on a release that the profile does not know, and `news`
     is `new since 0.169` for one that is newer; "" for others. `confined` and `required` are the
     options of the run that its commands repeat. `shard` is set if the run was one shard of another.
+    `suite` says which suite counted and what came after it, "" if everything counted.
     `times` are the results of limits of time.
     """
 
@@ -228,6 +229,7 @@ class Report:
     required: str = ""
     shard: Shard | None = None
     times: list[TimeResult] = field(default_factory=list[TimeResult])
+    suite: str = ""
 
     @property
     def programs(self) -> Programs:
