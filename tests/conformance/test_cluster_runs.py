@@ -63,6 +63,15 @@ client:
 """
 
 
+MATRIX = f"""
+scenarios = ["turns/plain-turn"]
+[[target]]
+name = "server"
+versions = ["minimal", "broken/double_completed"]
+server-cmd = {command(SERVERS / "{version}.py")!r}
+"""
+
+
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a cluster with two workers."""
@@ -71,7 +80,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def run(folder: Path, *words: str) -> Said:
-    return run_warm("harness", "run", *words, cwd=folder, env={**os.environ, "NO_COLOR": "1"})
+    return harness(folder, "run", *words)
+
+
+def harness(folder: Path, *words: str) -> Said:
+    return run_warm("harness", *words, cwd=folder, env={**os.environ, "NO_COLOR": "1"})
 
 
 def essence(path: Path) -> dict[str, Any]:
@@ -197,3 +210,31 @@ def test_option_without_a_meaning_on_a_cluster_is_refused(option: str, tmp_path:
     said = run(tmp_path, *REFERENCE, "turns/usage", "--on", "local:1", option)
     name = option.partition("=")[0].removesuffix("2")
     assert (said.status, f"--on local:1: leave out {name}:" in said.out + said.err) == (2, True)
+
+
+def test_targets_and_releases_are_judged_on_a_cluster(address: str, place: Path) -> None:
+    (place / "m.toml").write_text(MATRIX)
+    options = ("--dir", "kept", "--no-confine", "--on", address, "--json", "-")
+    plain = json.loads(harness(place, "matrix", "m.toml", *options).out)
+    verdicts = {one["name"]: one["verdict"] for one in plain["targets"]}
+    assert verdicts == {"server@minimal": "GREEN", "server@broken/double_completed": "RED"}
+    lanes = {
+        row["lane"].rpartition("-")[0]
+        for report in (place / "kept").rglob("report.json")
+        for row in json.loads(report.read_text("utf-8"))["scenarios"]
+    }
+    assert lanes
+    assert all(lane.startswith("127.0.0.1:") for lane in lanes)
+    releases = ("--versions", "minimal,broken/double_completed", "--server-cmd")
+    server = command(SERVERS / "{version}.py")
+    finding = ("--finding", "turn.completed-once@turns/plain-turn")
+    found = json.loads(harness(place, "bisect", *finding, *releases, server, *options).out)
+    assert (found["last_old"], found["first_new"]) == ("minimal", "broken/double_completed")
+
+
+@pytest.mark.parametrize("name", ["matrix", "bisect"])
+def test_confined_releases_on_a_cluster_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "m.toml").write_text(MATRIX)
+    words = ("m.toml",) if name == "matrix" else ("--versions", "1,2", "--scenario", "turns/usage")
+    said = harness(tmp_path, name, *words, "--on", "local:1")
+    assert (said.status, "not confined on a cluster; add --no-confine" in said.err) == (2, True)

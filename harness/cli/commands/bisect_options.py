@@ -4,7 +4,13 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.output_files import STANDARD_OUTPUT, JsonOption, say, write_results
+from harness.cli.commands.output_files import (
+    STANDARD_OUTPUT,
+    JsonOption,
+    OnOption,
+    say,
+    write_results,
+)
 from harness.cli.commands.run_commands import exit_on_error
 from harness.cli.commands.target_options import ScaleOption, TargetOption
 
@@ -35,6 +41,7 @@ def bisect(
         bool, typer.Option("--confine/--no-confine", help="confine the servers where possible")
     ] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="use no stored result")] = False,
+    on: OnOption = "",
     json: JsonOption = "",
 ) -> None:
     """Find the first release that shows a finding, or no longer does, by halving.
@@ -45,7 +52,7 @@ def bisect(
     from harness.cli.commands.plays_progress import show_plays
     from harness.client.target.run_folders import base_folder
     from harness.report.results.rerun_command import Programs
-    from harness.search.releases.plays import CONFINED_OPTION, Plays, stop_on_signals
+    from harness.search.releases.plays import Plays, options_of, stop_on_signals
     from harness.search.releases.question import Question
     from harness.search.releases.target import Target
     from harness.search.releases.versions import parse_versions
@@ -53,10 +60,8 @@ def bisect(
     with exit_on_error():
         question = Question.parse(finding, scenario)
         names = parse_versions(versions, npm=npm, pre_releases=pre_releases)
-        options = ["--repeat", str(repeat)] if repeat > 1 else []
-        options += ["--timeout-scale", str(timeout_scale)] if timeout_scale != 1 else []
-        options += [CONFINED_OPTION] if confine else []
-        plays = Plays(base_folder(), options, fresh=fresh)
+        options = options_of(None, repeat, timeout_scale, confine=confine, on=on)
+        plays = Plays(base_folder(), options, fresh=fresh, on=on)
         programs = Programs(target, server_cmd, agent_cmd, sdk_cmd)
         is_aside = json == STANDARD_OUTPUT
         with stop_on_signals(plays), show_plays(plays, err=is_aside) as print_line:

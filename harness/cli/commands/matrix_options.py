@@ -10,6 +10,7 @@ from harness.cli.commands.output_files import (
     HtmlOption,
     JsonOption,
     MarkdownOption,
+    OnOption,
     check_targets,
     say,
     write_results,
@@ -36,6 +37,7 @@ def matrix(
     full: Annotated[
         bool, typer.Option("--all", help="every requirement, not only those that differ")
     ] = False,
+    on: OnOption = "",
     badges: BadgesOption = None,
     json: JsonOption = "",
     markdown: MarkdownOption = "",
@@ -50,14 +52,12 @@ def matrix(
     from harness.cli.commands.plays_progress import show_plays
     from harness.client.target.run_folders import base_folder
     from harness.search.releases.matrix_file import read_matrix_file
-    from harness.search.releases.plays import CONFINED_OPTION, Plays, stop_on_signals
+    from harness.search.releases.plays import Plays, options_of, stop_on_signals
 
     with exit_on_error():
         check_targets(json, markdown, html)
-        options = [] if lanes is None else ["--lanes", str(lanes)]
-        options += ["--timeout-scale", str(timeout_scale)] if timeout_scale != 1 else []
-        options += [CONFINED_OPTION] if confine else []
-        plays = Plays(base_folder(), options, fresh=fresh)
+        options = options_of(lanes, 1, timeout_scale, confine=confine, on=on)
+        plays = Plays(base_folder(), options, fresh=fresh, on=on)
         targets = read_matrix_file(file)
         with stop_on_signals(plays), show_plays(plays) as print_line:
             result = judge_targets(targets, plays, jobs, print_line)

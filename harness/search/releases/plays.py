@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Final
 
 import harness
+from harness.errors import UsageError
 from harness.report.json_form import read_report
 from harness.report.results.report import Report
 from harness.scenario.bundled import bundled_folder
@@ -63,7 +64,7 @@ class Play:
 
 @dataclass(slots=True)
 class Plays:
-    """Plays of scenarios on releases. `options` are further ones of `harness run`.
+    """Plays of scenarios on releases. `options` are further ones of `harness run`, `on` a cluster.
 
     With `fresh` no stored result is used. After `stop` nothing is played any more. `playing` has
     the folders of the running plays by the label of their release.
@@ -72,6 +73,7 @@ class Plays:
     base: Path
     options: Sequence[str] = ()
     fresh: bool = False
+    on: str = ""
     stopped_by: signal.Signals | None = None
     playing: dict[str, Path] = field(default_factory=dict[str, Path])
     _running: set[subprocess.Popen[bytes]] = field(default_factory=set[subprocess.Popen[bytes]])
@@ -103,7 +105,7 @@ class Plays:
         report_path, output = folder / "report.json", folder / _OUTPUT
         words = [sys.executable, "-P", "-m", "harness", "run", *scenarios, *self.options]
         words += [*release.programs.options(*_surfaces(release)), "--dir", str(folder)]
-        words += ["--json", str(report_path)]
+        words += ["--json", str(report_path), *(["--on", self.on] if self.on else [])]
         self.playing[release.label] = folder
         try:
             with output.open("wb") as out:
@@ -131,6 +133,18 @@ class Plays:
             process.send_signal(signal.SIGINT)
         process.wait()
         self._running.discard(process)
+
+
+def options_of(
+    lanes: int | None, repeat: int, scale: float, *, confine: bool, on: str
+) -> list[str]:
+    """Return the options of `harness run`. Raises `UsageError` for a confined run on a cluster."""
+    if on and confine:
+        raise UsageError(f"--on {on}: servers are not confined on a cluster; add --no-confine")
+    options = [] if lanes is None else ["--lanes", str(lanes)]
+    options += ["--repeat", str(repeat)] if repeat > 1 else []
+    options += ["--timeout-scale", str(scale)] if scale != 1 else []
+    return [*options, *([CONFINED_OPTION] if confine else [])]
 
 
 def setup_problem(report: Report) -> str:
