@@ -1,6 +1,7 @@
 """A client of a reference server in the same process, and functions that start both."""
 
 import json
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -146,6 +147,7 @@ async def session(
     *,
     settings: Config | None = None,
     requires_initialize: bool = False,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncGenerator[Peer]:
     """Run a server in this process and yield a client of it."""
     side = ModelSide(list(replies))
@@ -155,6 +157,7 @@ async def session(
         settings or config(),
         model_transport=side.transport,
         requires_initialize=requires_initialize,
+        clock=clock,
     ) as server:
         peer = Peer(transport, server, side)
         try:
