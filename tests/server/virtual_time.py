@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import cast
 
 import anyio
+import anyio.lowlevel
 
 
 ROUNDS_TO_WAKE = 5
@@ -55,7 +56,7 @@ class VirtualTime:
         await anyio.wait_all_tasks_blocked()
         self._loop.added_seconds += seconds
         for _ in range(ROUNDS_TO_WAKE):
-            await anyio.sleep(0)  # Else the loop has not looked at its timers yet.
+            await anyio.lowlevel.checkpoint()  # Else the loop has not looked at its timers yet.
         await anyio.wait_all_tasks_blocked()
 
     def jump(self, seconds: float) -> None:
