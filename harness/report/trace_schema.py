@@ -103,7 +103,10 @@ def _marks(definitions: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _end() -> dict[str, Any]:
-    return _object({"end": _reference("EndWord")}, "The last line.")
+    line = {"at": _SECONDS, "after": {"type": "integer"}, "text": {"type": "string"}}
+    words = "A line of the server's standard error, and the number of the message before it."
+    stderr = {"type": "array", "items": _object(line, words)}
+    return _object({"end": _reference("EndWord"), "stderr": stderr}, "The last line.", ("end",))
 
 
 def _reference(name: str) -> dict[str, Any]:

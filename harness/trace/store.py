@@ -4,7 +4,8 @@ Format version 2. First line `{"trace": {...header}}`, with the `surface` if it 
 frames `{"frame": seq, "at", "conn", "dir", "origin", "raw"}` where `raw` is text, or `raw64` base64
 for bytes that are not UTF-8, and `damage` with a `note` in words describes damaged bytes; marks
 `{"mark": kind, "at", "after", "data"}`, whose form has a version of its own in the header
-(`marks`); last line `{"end": "quiescent"}`. A file without its last line was cut off: its end is
+(`marks`); last line `{"end": "quiescent"}`, with `stderr` if the server wrote some: time, number of
+the frame before, and text of each line. A file without its last line was cut off: its end is
 `closed`, so no missing message is judged.
 
 Version 1, whose marks were unchecked dictionaries, is read too. Files of other versions are
@@ -40,7 +41,7 @@ from harness.trace.marks import MARKS_VERSION, MarkBody
 from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.surfaces import SESSION
-from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
+from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, StderrLine, Trace
 
 # Several tasks write one trace, so the times of neighbouring lines may be slightly out of order.
 CLOCK_TOLERANCE_SECONDS = 0.1
@@ -83,7 +84,7 @@ def lines(trace: Trace) -> Iterator[str]:
         yield frame_line(frame)
     for mark in marks[position:]:
         yield mark_line(mark)
-    yield end_line(trace.end)
+    yield end_line(trace.end, trace.stderr)
 
 
 def header_line(header: Header) -> str:
@@ -101,9 +102,10 @@ def mark_line(mark: Mark[Any]) -> str:
     return _ASCII.encode(_mark_row(mark))
 
 
-def end_line(end: End) -> str:
+def end_line(end: End, stderr: Iterable[StderrLine] = ()) -> str:
     """Return the last line of a trace file."""
-    return _dump({"end": str(end)})
+    lines = [{**line._asdict(), "at": round(line.at, 6)} for line in stderr]
+    return _dump({"end": str(end), **({"stderr": lines} if lines else {})})
 
 
 def load(
@@ -194,6 +196,10 @@ class _Reader:
 
     def feed(self, row: dict[str, Any], number: int) -> End | None:
         if "end" in row:
+            self.recorder.trace.stderr = [
+                StderrLine(float(line["at"]), int(line["after"]), str(line["text"]))
+                for line in row.get("stderr", ())
+            ]
             return End(row["end"])
         at = float(row["at"])
         if at < self._at - CLOCK_TOLERANCE_SECONDS:
@@ -220,14 +226,18 @@ class _Reader:
     def repair(self) -> None:
         """Add missing messages to `damage`; renumber `after` of the marks to the frames left."""
         numbers, trace = self._numbers, self.recorder.trace
-        if all(first < second for first, second in pairwise(numbers)):
+        in_order = all(first < second for first, second in pairwise(numbers))
+
+        def position(after: int) -> int:
+            return bisect_right(numbers, after) - 1 if in_order else min(after, len(numbers) - 1)
+
+        if in_order:
             trace.damage.extend(_missing_messages(numbers, [mark.after for mark in trace.marks]))
             trace.begins_late = bool(numbers) and numbers[0] > 0
-            positions = [bisect_right(numbers, mark.after) - 1 for mark in trace.marks]
         else:
             trace.damage.append("the numbers of its messages are not in order: was it edited?")
-            positions = [min(mark.after, len(numbers) - 1) for mark in trace.marks]
-        trace.marks[:] = map(_move_mark, trace.marks, positions)
+        trace.marks[:] = [_move_mark(mark, position(mark.after)) for mark in trace.marks]
+        trace.stderr[:] = [line._replace(after=position(line.after)) for line in trace.stderr]
 
 
 def _move_mark(mark: Mark[MarkBody], after: int) -> Mark[MarkBody]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from harness.trace.correlation import same_id
 from harness.trace.frame import Direction, Frame, Kind
@@ -53,6 +53,17 @@ def marks_of(marks: Iterable[Mark[MarkBody]], body: type[B]) -> list[Mark[B]]:
     return [cast("Mark[B]", mark) for mark in marks if isinstance(mark.body, body)]
 
 
+class StderrLine(NamedTuple):
+    """A line of the server's standard error: when it was written, after which frame, its text.
+
+    The order relative to the frames next to it is not certain. No rule reads it.
+    """
+
+    at: float
+    after: int
+    text: str
+
+
 @dataclass(slots=True)
 class Header:
     """The data needed to judge the trace again.
@@ -82,7 +93,8 @@ class Trace:
 
     `lines` has the line of each frame in the trace's file, `damage` a description of each part
     that is missing or out of order in that file; both are empty for a live recording.
-    `begins_late` says that the beginning of the first connection is missing.
+    `begins_late` says that the beginning of the first connection is missing. `stderr` is the end of
+    what the server wrote to its standard error meanwhile.
     """
 
     header: Header = field(default_factory=Header)
@@ -92,6 +104,7 @@ class Trace:
     lines: list[int] = field(default_factory=list[int])
     damage: list[str] = field(default_factory=list[str])
     begins_late: bool = False
+    stderr: list[StderrLine] = field(default_factory=list[StderrLine])
 
     def before(self, first: Frame, second: Frame) -> bool | None:
         """Return whether `first` came before `second`; None if the order is not known.

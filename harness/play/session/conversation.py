@@ -30,6 +30,7 @@ from harness.play.scenario_faults import ActiveFaults
 from harness.play.session.connections import ConnectionManager
 from harness.play.session.conversation_context import ConversationContext
 from harness.play.session.servers import RunningServer, Servers
+from harness.play.session.stderr_times import StderrTimes
 from harness.play.session.unfinished_turns import may_still_run
 from harness.play.trace_header import header_members
 from harness.protocol.spec.book import Book
@@ -180,6 +181,9 @@ class Conversations:
         model = self._make_model(scripts, recorder, needs)
         model.watch_tools(desk.servers.tools)
         connections = self._make_connections(server, recorder)
+        stderr_times = StderrTimes(
+            recorder, lambda: connections.server.process, server.watch.stderr_offset
+        )
         stage = ConversationContext(recorder, model, cwd, connections, self._bounds)
         agent = profile.agent_folder
         folders = {"home": str(server.home), "cwd": str(cwd), "server_cwd": str(Path.cwd())}
@@ -224,6 +228,7 @@ class Conversations:
         if ended.end is End.EXITED:
             run.status = await self._servers.exit_status(server)
         await self._release(run, name, server, before, needs)
+        run.trace.stderr = stderr_times.lines(run.trace)
         stage.finish(run)
 
     async def _finish_trace(

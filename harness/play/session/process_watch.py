@@ -57,7 +57,8 @@ class ProcessWatch:
         self._scenario = ""
         self._judged_frames = 0
         self._line_begun = False
-        self._stderr_offset = 0
+        self.stderr_offset = 0
+        """Offset of standard error at which the conversation begins."""
         self._descriptor_counts: list[Counter[str]] = []
 
     def follow(self, peer: Peer) -> None:
@@ -107,8 +108,8 @@ class ProcessWatch:
         self._judged_frames += len(frames)
 
     def _check_stderr(self, *, report: bool) -> None:
-        stderr, self._stderr_offset = self._process.stderr_since(
-            self._stderr_offset, MAX_STDERR_BYTES
+        stderr, self.stderr_offset = self._process.stderr_since(
+            self.stderr_offset, MAX_STDERR_BYTES
         )
         match = self._panic.search(stderr) if report else None
         if match is not None:

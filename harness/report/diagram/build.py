@@ -3,10 +3,12 @@
 Deltas of one item in a row are one row, unless a finding points at one of them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from harness.judge.verdict import Row as JudgedRow
+from harness.protocol.escapes import visible_lines
 from harness.protocol.values import obj, text
 from harness.report.diagram import labels
 from harness.report.diagram.columns import MODEL, SERVER, Columns, columns_of
@@ -30,11 +32,11 @@ from harness.report.diagram.model import (
 from harness.report.results.outcome import Finding
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Direction, Frame
-from harness.trace.gaps import Gap, events_of, find_gaps
+from harness.trace.gaps import Event, Gap, events_of, find_gaps
 from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 from harness.trace.mcp_marks import McpAnswer, McpRequest
 from harness.trace.surfaces import SESSION
-from harness.trace.trace import Mark, Trace
+from harness.trace.trace import Mark, StderrLine, Trace
 
 # Fewer deltas in a row are drawn one by one.
 MIN_FOLDED_DELTAS: Final = 3
@@ -91,7 +93,9 @@ class _Builder:
     def _rows(self) -> Iterator[Row]:
         gaps = {id(gap.end): gap for gap in self._gaps}
         marks = {id(mark) for mark in self._marks}
+        stderr = deque(self._trace.stderr if self._is_whole else ())
         for event in events_of(self._trace):
+            yield from _stderr_notes(_lines_before(event, stderr))
             gap = gaps.get(id(event))
             if gap is not None:
                 waiting_for = labels.shorten(gap.waiting_for, labels.MAX_NOTE_CHARACTERS)
@@ -103,6 +107,7 @@ class _Builder:
                     yield self._message(event)
             elif id(event) in marks:
                 yield from self._mark_rows(event)
+        yield from _stderr_notes(list(stderr))
 
     def _message(self, frame: Frame) -> Message:
         marks = tuple(self._placed.by_frame.get(frame.seq, ()))
@@ -196,14 +201,42 @@ class _Builder:
         )
 
     def _last_notes(self, at: float, stderr: str) -> Iterator[Note]:
-        for line in stderr.strip().splitlines()[-MAX_STDERR_LINES:]:
-            words = labels.shorten(line, labels.MAX_NOTE_CHARACTERS)
-            yield Note(time=at, kind=NoteKind.STDERR, text=words, over=(SERVER,))
+        if not self._trace.stderr:
+            tail = stderr.strip().splitlines()[-MAX_STDERR_LINES:]
+            yield from _stderr_notes([StderrLine(at, -1, line) for line in tail])
         if not self._is_whole:
             return
         for mark in self._placed.others:
             yield Note(time=at, kind=NoteKind.FINDING, text=mark.text, marks=(mark,))
         yield Note(time=at, kind=NoteKind.END, text=f"end: {self._trace.end}")
+
+
+def _lines_before(event: Event, stderr: deque[StderrLine]) -> list[StderrLine]:
+    """Take the lines that the server wrote before an event."""
+    lines: list[StderrLine] = []
+    while stderr:
+        if isinstance(event, Frame):
+            is_before = stderr[0].after < event.seq
+        else:
+            is_before = (stderr[0].after, stderr[0].at) < (event.after, event.at)
+        if not is_before:
+            break
+        lines.append(stderr.popleft())
+    return lines
+
+
+def _stderr_notes(lines: Sequence[StderrLine]) -> Iterator[Note]:
+    """Yield a note for each line, or one for many lines in a row, whose last one it shows."""
+    if len(lines) <= MAX_STDERR_LINES:
+        for line in lines:
+            words = labels.shorten(line.text, labels.MAX_NOTE_CHARACTERS)
+            yield Note(time=line.at, kind=NoteKind.STDERR, text=words, over=(SERVER,))
+        return
+    words = labels.shorten(
+        f"{len(lines)} lines, the last: {lines[-1].text}", labels.MAX_NOTE_CHARACTERS
+    )
+    whole = visible_lines("\n".join(line.text for line in lines))
+    yield Note(time=lines[-1].at, kind=NoteKind.STDERR, text=words, over=(SERVER,), detail=whole)
 
 
 def _fold(rows: Iterable[Row], trace: Trace) -> Iterator[Row]:

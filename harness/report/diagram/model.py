@@ -129,7 +129,10 @@ class Silence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Something that happened between messages; `over` are the participants that it is about."""
+    """Something that happened between messages; `over` are the participants that it is about.
+
+    `detail` is the whole text if `text` stands for several lines.
+    """
 
     row: ClassVar[str] = "note"
     time: float
@@ -137,6 +140,7 @@ class Note:
     text: str
     over: tuple[str, ...] = ()
     marks: tuple[FindingMark, ...] = ()
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

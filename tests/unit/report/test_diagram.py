@@ -9,7 +9,11 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.report.diagram.build import build_diagram
-from harness.report.diagram.labels import MAX_DETAIL_CHARACTERS, MAX_LABEL_CHARACTERS
+from harness.report.diagram.labels import (
+    MAX_DETAIL_CHARACTERS,
+    MAX_LABEL_CHARACTERS,
+    row_label,
+)
 from harness.report.diagram.model import (
     Diagram,
     Folded,
@@ -27,7 +31,7 @@ from harness.trace.mcp_marks import McpAnswer, McpRequest, McpTransport
 from harness.trace.recorder import Recorder
 from harness.trace.surface.registry import classify_of
 from harness.trace.surfaces import SDK
-from harness.trace.trace import End, Header, Trace
+from harness.trace.trace import End, Header, StderrLine, Trace
 from tests.rules.traces import Talk, agent_message, turn_object
 
 TO_CLIENT = Direction.FROM_TARGET
@@ -263,6 +267,28 @@ def test_steps_gates_and_standard_error_are_notes() -> None:
         (NoteKind.STDERR, "two"),
         (NoteKind.END, "end: closed"),
     ]
+
+
+def test_timed_lines_of_standard_error_stand_between_the_messages() -> None:
+    trace = Talk().asks("a").mark(GateOpened("g1")).asks("b").trace(End.CLOSED)
+    gate_at = trace.marks[0].at
+    trace.stderr = [
+        StderrLine(0.0, -1, "early"),
+        StderrLine(gate_at - 0.001, 0, "before \x1b[31m"),
+        StderrLine(gate_at + 0.001, 0, "after"),
+        *(StderrLine(9.0, 1, f"line {number} \x07") for number in range(20)),
+    ]
+    rows = build_diagram(trace, stderr="the end of it").rows
+    shown = [one for one in rows if not isinstance(one, Missing)]
+    assert [one.text if isinstance(one, Note) else row_label(one) for one in shown] == [
+        *("early", "a", "before \\x1b[31m", "gate g1 opens", "after", "b"),
+        *("20 lines, the last: line 19 \\x07", "end: closed"),
+    ]
+    [many] = [one for one in rows if isinstance(one, Note) and one.detail]
+    assert many.detail.splitlines() == [f"line {number} \\x07" for number in range(20)]
+    assert many.time == 9.0
+    part = build_diagram(trace, frames=trace.frames[:1])
+    assert NoteKind.STDERR not in [kind for kind, _ in notes(part)]
 
 
 def test_finding_without_a_message_is_a_note() -> None:

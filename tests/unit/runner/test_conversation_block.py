@@ -48,11 +48,13 @@ client:
 
 
 @asynccontextmanager
-async def benched(folder: Path, *, step: float = 5.0) -> AsyncGenerator[Bench]:
+async def benched(
+    folder: Path, *, step: float = 5.0, server: Path = MINIMAL
+) -> AsyncGenerator[Bench]:
     """A bench with the minimal server; `step` is the bound of a step in seconds."""
     profile = load_profile("spec")
     bounds = profile.bounds.model_copy(update={"step": step})
-    command = [sys.executable, str(MINIMAL)]
+    command = [sys.executable, str(server)]
     profile = profile.model_copy(update={"command": command, "bounds": bounds})
     with anyio.fail_after(BOUND):
         async with open_bench(profile, BOOK, base=folder) as bench:
@@ -108,6 +110,30 @@ async def test_who_speaks_himself_gets_a_trace_that_is_judged(tmp_path: Path) ->
     assert (run.unmet, run.ending.end, len(run.model.calls)) == (None, End.QUIESCENT, 1)
     assert broken_rules(run.trace) == set()
     assert run.trace.header.scenario == "mine"
+
+
+async def test_trace_has_what_the_server_wrote_to_its_standard_error(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(
+        f"import sys\nsys.path.insert(0, {str(MINIMAL.parent)!r})\nimport minimal\n"
+        "class Writes(minimal.Server):\n"
+        "    def finish(self, thread, status, error=None):\n"
+        "        print(len(thread.turns), 'ended', file=sys.stderr, flush=True)\n"
+        "        super().finish(thread, status, error)\n"
+        "Writes().serve()\n"
+    )
+    async with benched(tmp_path, server=server) as bench:
+        for _ in range(2):
+            loaded = load_text(SCENARIO)
+            async with bench.conversation_of(loaded) as stage, bench.player(loaded, stage) as play:
+                while play.next_step is not None:
+                    assert await play.step() is None
+            [line] = stage.run.trace.stderr
+            [ended] = told(stage.run.trace.frames, "turn/completed")
+            assert line.text == "1 ended"
+            [asked] = told(stage.run.trace.frames, "turn/start")
+            assert asked.seq <= line.after
+            assert asked.at <= line.at <= ended.at
 
 
 async def test_a_missing_message_ends_the_block_and_is_its_reason(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Trace files: round trips, truncated files, and files that are not traces."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from harness.trace.frame import Damage, DamageKind, Kind
 from harness.trace.marks import GateOpened, ModelCall, Setup
 from harness.trace.store import TraceFormatError, lines, load, read, reframe, save
-from harness.trace.trace import FORMAT_VERSION, End, Mark, Trace
+from harness.trace.trace import FORMAT_VERSION, End, Mark, StderrLine, Trace
 from tests.rules.traces import Talk
 
 FULL = (
@@ -43,6 +44,16 @@ def test_a_stored_trace_comes_back_as_it_was(tmp_path: Path) -> None:
     save(FULL, path)
     assert described(load(path)) == described(FULL)
     assert [file.name for file in path.parent.iterdir()] == ["t.jsonl"]
+
+
+def test_standard_error_is_in_the_end_line_with_its_place() -> None:
+    wrote = [StderrLine(0.5, 1, "a \x1b[31m \u202e"), StderrLine(0.75, 4, "")]
+    rows = list(lines(replace(FULL, stderr=wrote)))
+    assert json.loads(rows[-1])["stderr"] == [line._asdict() for line in wrote]
+    assert json.loads(list(lines(FULL))[-1]) == {"end": "timed-out"}
+    assert read(rows, name="t").stderr == wrote
+    without_two = [row for row in rows if json.loads(row).get("frame") not in (1, 2)]
+    assert [line.after for line in read(without_two, name="t").stderr] == [0, 2]
 
 
 def test_bytes_that_are_no_text_are_kept_in_base64() -> None:

@@ -56,7 +56,11 @@ function drawRow(row, names) {
     const words = row.row === "silence"
       ? `${row.seconds.toFixed(2)} s of silence${row.waiting_for ? `, ${row.waiting_for} outstanding` : ""}`
       : row.text;
-    const note = element("span", { class: "pill" }, visible(words));
+    const note = element(row.detail ? "button" : "span", { class: "pill" }, visible(words));
+    if (row.detail) {
+      note.addEventListener("click", () => toggleDetail(item, row, note));
+      note.setAttribute("aria-expanded", "false");
+    }
     spread(note, over.length ? Math.min(...over) : 0, over.length ? Math.max(...over) : names.length - 1);
     item.append(note);
   }
