@@ -12,9 +12,10 @@ conversation:
             await player.step()
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -81,6 +82,7 @@ class Bench:
         self.sdk = SdkBench(profile, bounds, book, folder, models, self.hygiene)
         self.step_bound: float | None = None
         """Upper bound of a scenario's steps in seconds; None for the usual bounds."""
+        self._on_wait: Callable[[str, float], None] | None = None
         self._model_reached = False
         self._proven = False
 
@@ -113,6 +115,7 @@ class Bench:
             recorder.mark_listeners.append(on_mark)
 
         self._conversations.on_recorder = follow
+        self._on_wait = partial(progress.begin_wait, lane)
 
     def blocker_for(self, loaded: Loaded) -> Finding | None:
         """Return the set-up finding that makes playing this scenario pointless, if any."""
@@ -215,6 +218,7 @@ class Bench:
             placeholders=placeholder_values(self.profile, stage.cwd, stage.connections.server.home),
             markers=loaded.thread_markers(),
             connections=stage.connections,
+            on_wait=self._on_wait,
         )
 
     async def _sanity_turn(self, server: RunningServer, needs: Needs) -> None:

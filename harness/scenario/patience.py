@@ -1,6 +1,6 @@
 """Timeouts that count silence: a server that still reports about a turn is slow, not silent."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -23,10 +23,18 @@ class Patience:
     """One wait of at most `bound` seconds of silence about turns, on all connections of a trace.
 
     `longest` is the bound of the whole wait, in seconds. `seconds` is the bound that was hit: the
-    silence, or the whole wait if messages kept coming.
+    silence, or the whole wait if messages kept coming. `on_extended` is called when the deadline
+    moves.
     """
 
-    def __init__(self, recorder: Recorder, bound: float, longest: float | None = None) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        bound: float,
+        longest: float | None = None,
+        on_extended: Callable[[], None] | None = None,
+    ) -> None:
+        self._on_extended = on_extended
         self._recorder = recorder
         self._bound = bound
         self._longest = MAX_BOUNDS_PER_WAIT * bound if longest is None else longest
@@ -60,6 +68,8 @@ class Patience:
         deadline = min(anyio.current_time() + self._bound, self._last)
         if deadline - self._scope.deadline > _MIN_EXTENSION_OF_BOUND * self._bound:
             self._scope.deadline = deadline
+            if self._on_extended is not None:
+                self._on_extended()
 
 
 def is_about_a_turn(frame: Frame) -> bool:

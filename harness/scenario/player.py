@@ -1,6 +1,6 @@
 """Player of a scenario's client side, step by step, on a connected server. It never judges."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -77,7 +77,8 @@ class Player:
     `thread_params` go into every `thread/start`, `turn_params` into every `turn/start`;
     `placeholders` maps `{name}` in sent values to texts. `markers` maps a thread's alias to a
     unique text before its first input, which identifies its model calls. Without `connections` the
-    scenario has only that of `peer`.
+    scenario has only that of `peer`. `on_wait` is called with what a step waits for, in words, and
+    the seconds until its deadline, when the wait begins and when the deadline moves.
     """
 
     def __init__(
@@ -94,9 +95,11 @@ class Player:
         placeholders: Mapping[str, str] | None = None,
         markers: Mapping[str, str] | None = None,
         connections: Connections | None = None,
+        on_wait: Callable[[str, float], None] | None = None,
     ) -> None:
         self.cast = cast or Cast()
         self.failure: StepFailure | None = None
+        self._on_wait = on_wait
         self._loaded = loaded
         self._recorder = peer.recorder
         self._bounds = bounds
@@ -200,7 +203,18 @@ class Player:
         began = self._recorder.mark(StepBegins(name, line))
         self._context.awaited = None
         longest = MAX_BOUNDS_PER_WAIT * self._bounds.scenario
-        bound = Patience(self._recorder, self._bound_of(step), longest)
+        seconds = self._bound_of(step)
+
+        waits_for = ""
+
+        def report_wait(words: str = "") -> None:
+            nonlocal waits_for
+            waits_for = words or waits_for
+            if self._on_wait is not None and waits_for:
+                self._on_wait(waits_for, seconds)
+
+        self._context.on_target = report_wait
+        bound = Patience(self._recorder, seconds, longest, report_wait)
         try:
             with bound.wait():
                 await self._play(step)

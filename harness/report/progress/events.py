@@ -47,12 +47,18 @@ class PlayStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A lane waits in a step, described by `step`. Only those that a sample finds are written."""
+    """A lane waits in a step, described by `step`. Only those that a sample finds are written.
+
+    `waits_for` are the words of what it waits for, "" if unknown, in silence of at most `bound`
+    seconds from now on.
+    """
 
     kind: ClassVar[str] = "step-started"
     scenario: str
     lane: str
     step: str
+    waits_for: str = ""
+    bound: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

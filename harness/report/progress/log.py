@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +47,7 @@ class ProgressLog:
         self._path = path
         self._file: int | None = None
         self._steps: dict[str, StepStarted] = {}
+        self._current: dict[str, StepStarted] = {}
         self._plays = 0
         self._sampler: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -82,13 +84,23 @@ class ProgressLog:
         if self._path is None and not self.listeners:
             return
         with self._lock:
-            self._steps[lane] = StepStarted(scenario=scenario, lane=lane, step=step)
+            started = StepStarted(scenario=scenario, lane=lane, step=step)
+            self._steps[lane] = self._current[lane] = started
             self._start_sampler()
+
+    def begin_wait(self, lane: str, waits_for: str, bound: float) -> None:
+        """Note what the step of a lane waits for, and for how many seconds at most."""
+        with self._lock:
+            step = self._current.get(lane)
+            if step is not None:
+                step = replace(step, waits_for=waits_for, bound=bound)
+                self._steps[lane] = self._current[lane] = step
 
     def end_steps(self, lane: str) -> None:
         """Forget the step of a lane whose play has ended."""
         with self._lock:
             self._steps.pop(lane, None)
+            self._current.pop(lane, None)
 
     def _start_sampler(self) -> None:
         if self._sampler is None:
@@ -98,13 +110,18 @@ class ProgressLog:
     def _sample(self) -> None:
         written_plays = 0
         while not self._stopped.wait(SAMPLE_SECONDS):
+            self.sample()
             with self._lock:
-                for step in self._steps.values():
-                    self.write(step)
-                self._steps.clear()
                 if self._plays > written_plays:
                     written_plays = self._plays
                     self.write(PlaysCounted(plays=written_plays))
+
+    def sample(self) -> None:
+        """Write the steps that have begun, or begun to wait, since the last sample."""
+        with self._lock:
+            for step in self._steps.values():
+                self.write(step)
+            self._steps.clear()
 
     def close(self) -> None:
         """End the sampling of steps and close the file."""

@@ -114,7 +114,15 @@ class RunView:
         head = f"  {visible(name)} {seconds:5.1f} s  {visible(lane.scenario)}"
         if width < MIN_WIDTH_WITH_STEPS or not lane.step:
             return head
-        return f"{head:<{width // 2}}  {visible(lane.step)}"
+        return f"{head:<{width // 2}}  {visible(self._wait_words(lane))}"
+
+    def _wait_words(self, lane: LaneState) -> str:
+        """Return `waits for the end of turn u, 3 s of 10 s (wait, line 8)`; else the step alone."""
+        if not lane.waits_for:
+            return lane.step
+        waited = min(max(0.0, self.clock() - lane.waits_since), lane.bound)
+        bound = f"{waited:.0f} s of {lane.bound:g} s"
+        return f"waits for {lane.waits_for}, {bound} ({lane.step})"
 
 
 def duration_words(seconds: float) -> str:

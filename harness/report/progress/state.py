@@ -17,11 +17,18 @@ from harness.report.progress.events import (
 
 @dataclass(slots=True)
 class LaneState:
-    """The play of a lane, the step that it waits in ("" if unknown), and when the play began."""
+    """The play of a lane, the step that it waits in ("" if unknown), and when the play began.
+
+    `waits_for` are the words of what the step waits for, `bound` the seconds of silence that it
+    allows, and `waits_since` when that silence began.
+    """
 
     scenario: str
     step: str
     began: float
+    waits_for: str = ""
+    bound: float = 0.0
+    waits_since: float = 0.0
 
 
 @dataclass(slots=True)
@@ -63,7 +70,8 @@ class RunState:
                 lane = self.lanes.setdefault(event.lane, LaneState(event.scenario, "", at))
                 if lane.scenario != event.scenario:
                     lane.scenario, lane.began = event.scenario, at
-                lane.step = event.step
+                lane.step, lane.waits_for = event.step, event.waits_for
+                lane.bound, lane.waits_since = event.bound, at
             case PlaysCounted():
                 self.plays = event.plays
             case Found():

@@ -140,6 +140,10 @@ def _no_text() -> str:
     return ""
 
 
+def _ignore(_words: str) -> None:
+    pass
+
+
 @dataclass(slots=True)
 class StepContext:
     """State of one run of the client's side.
@@ -147,7 +151,8 @@ class StepContext:
     `values` holds the result of each alias, `unanswered_requests` the requests that a later step
     waits for, `taken_frames` the seq of frames that satisfied a wait, `target` the current wait's
     target, `tasks` the tasks beside the steps; `describe_nearest` describes the nearest message.
-    `awaited` is the message for which the current step waited, None before it came.
+    `awaited` is the message for which the current step waited, None before it came. `on_target` is
+    called with the words of each target.
     """
 
     connections: Connections
@@ -168,6 +173,7 @@ class StepContext:
     describe_nearest: Callable[[], str] = _no_text
     tasks: TaskGroup | None = None
     awaited: Frame | None = None
+    on_target: Callable[[str], None] = _ignore
 
     def run_beside_steps(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run a task beside the steps, until the last of them or the end of the server."""
@@ -245,6 +251,7 @@ class StepContext:
         """
         self.target = target if isinstance(target, WaitTarget) else WaitTarget.of_words(target)
         self.describe_nearest = describe_nearest
+        self.on_target(self.target.words)
 
     async def take_frame(
         self,

@@ -23,6 +23,7 @@ from harness.play.bench import Bench, open_bench
 from harness.play.session.conversation import Needs
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import dig
+from harness.report.progress.log import ProgressLog
 from harness.scenario.loader import load_text
 from harness.trace.frame import Frame
 from harness.trace.marks import Setup
@@ -134,6 +135,25 @@ async def test_trace_has_what_the_server_wrote_to_its_standard_error(tmp_path: P
             [asked] = told(stage.run.trace.frames, "turn/start")
             assert asked.seq <= line.after
             assert asked.at <= line.at <= ended.at
+
+
+async def test_progress_hears_what_each_step_waits_for_and_how_long(tmp_path: Path) -> None:
+    waits: list[tuple[str, str, float]] = []
+
+    class Waits(ProgressLog):
+        def begin_wait(self, lane: str, waits_for: str, bound: float) -> None:
+            waits.append((lane, waits_for, bound))
+
+    async with benched(tmp_path) as bench:
+        bench.report_steps(Waits(), "main-2")
+        loaded = load_text(SCENARIO)
+        async with bench.conversation_of(loaded) as stage, bench.player(loaded, stage) as player:
+            while player.next_step is not None:
+                await player.step()
+    assert list(dict.fromkeys(waits)) == [
+        ("main-2", words, 5.0)
+        for words in ("an answer", "the model's stream at gate g", "the end of turn u")
+    ]
 
 
 async def test_a_missing_message_ends_the_block_and_is_its_reason(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ const on = {
   },
   "step-started": (event) => {
     const lane = run.lanes.get(event.lane);
-    run.lanes.set(event.lane, { scenario: event.scenario, step: event.step, began: lane?.scenario === event.scenario ? lane.began : event.at });
+    run.lanes.set(event.lane, { scenario: event.scenario, step: event.step, waits: event.waits_for, bound: event.bound, since: event.at, began: lane?.scenario === event.scenario ? lane.began : event.at });
   },
   "plays-counted": (event) => { run.counted = event.plays; },
   found: (event) => { run.findings.push(event); },
@@ -73,6 +73,12 @@ function duration(seconds) {
   return seconds < 100 ? `${Math.max(0, seconds).toFixed(0)} s` : `${(seconds / 60).toFixed(1)} min`;
 }
 
+function waitWords({ step, waits, bound, since }) {
+  if (!waits) return step ? ` waits: ${step}` : "";
+  const waited = Math.min(Math.max(0, Date.now() / 1000 - since), bound);
+  return ` waits for ${waits}, ${waited.toFixed(0)} s of ${Number(bound.toFixed(1))} s (${step})`;
+}
+
 function draw() {
   scheduled = 0;
   if (!run) return;
@@ -101,7 +107,7 @@ function draw() {
   if (ended) numbers.push(element("span", { class: "quiet" }, `in ${duration(took)}`));
   byId("numbers").replaceChildren(...numbers);
   byId("links").replaceChildren(...(ended && started.activity === "run" ? [element("a", { href: `report?${new URLSearchParams({ run: run.name })}` }, "Open the whole report")] : []));
-  byId("lanes").replaceChildren(...[...lanes].sort().map(([name, lane]) => element("li", {}, element("span", { class: "quiet" }, visible(name)), element("span", {}, element("code", {}, visible(lane.scenario)), lane.step ? visible(` waits: ${lane.step}`) : ""), element("span", { class: "seconds" }, duration(Date.now() / 1000 - lane.began)))));
+  byId("lanes").replaceChildren(...[...lanes].sort().map(([name, lane]) => element("li", {}, element("span", { class: "quiet" }, visible(name)), element("span", {}, element("code", {}, visible(lane.scenario)), visible(waitWords(lane))), element("span", { class: "seconds" }, duration(Date.now() / 1000 - lane.began)))));
   drawFindings();
   byId("findings-count").textContent = run.findings.length || "";
   byId("plays-count").textContent = plays.size || "";

@@ -122,6 +122,27 @@ def test_only_the_step_of_a_sample_is_written() -> None:
     assert heard == [StepStarted(scenario="turns/a", lane="main", step="wait")]
 
 
+def test_wait_of_a_step_is_sampled_with_it_and_ends_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, heard = ProgressLog(), list[Event]()
+    log.listeners.append(heard.append)
+    monkeypatch.setattr(log, "_start_sampler", lambda: None)
+    log.begin_wait("main", "of no step", 1.0)
+    log.begin_step("main", "turns/a", "wait")
+    log.begin_wait("main", "the end of turn u", 5.0)
+    log.sample()
+    log.begin_wait("main", "the end of turn u", 5.0)
+    log.sample()
+    log.end_steps("main")
+    log.begin_wait("main", "of an ended step", 1.0)
+    log.sample()
+    waits = StepStarted(
+        scenario="turns/a", lane="main", step="wait", waits_for="the end of turn u", bound=5.0
+    )
+    assert heard == [waits, waits]
+
+
 def test_plays_of_a_campaign_are_counted() -> None:
     log, heard = ProgressLog(), list[Event]()
     written = threading.Event()

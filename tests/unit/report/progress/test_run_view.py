@@ -76,6 +76,20 @@ def test_scenario_without_an_earlier_play_counts_as_the_average() -> None:
     assert view.seconds_left() == 20.0  # 2 of 12 took 4 s.
 
 
+@pytest.mark.parametrize(("now", "waited"), [(13.2, 3), (19.0, 5), (9.0, 0)])
+def test_lane_says_what_it_waits_for_and_how_long(now: float, waited: int) -> None:
+    step = StepStarted(scenario="a", lane="main", step="wait, line 8")
+    wait = StepStarted(
+        scenario="a", lane="main", step="wait, line 8", waits_for="the end of turn u", bound=5.0
+    )
+    events = (began(2), 0.0), (PlayStarted(scenario="a", lane="main"), 9.0), (step, 10.0)
+    words = f"waits for the end of turn u, {waited} s of 5 s (wait, line 8)"
+    assert drawn(view_of(*events, (wait, 10.0), now=now), width=140)[-1].endswith(words)
+    assert drawn(view_of(*events, (wait, 10.0), (step, 11.0)), width=140)[-1].endswith(
+        "  wait, line 8"
+    )
+
+
 def test_time_left_is_unknown_before_the_first_end() -> None:
     assert view_of((began(3), 0.0)).seconds_left() is None
 
