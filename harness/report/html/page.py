@@ -11,7 +11,7 @@ from typing import Any, Final
 from harness.judge.verdict import Verdict
 from harness.protocol.spec.book import Book
 from harness.report.html.conversations import MAX_CONVERSATION_BYTES, Conversations, PlacedFinding
-from harness.report.html.findings import COUNTS, GROUPS, Card, finding_cards, trace_of
+from harness.report.html.findings import COUNTS, GROUPS, finding_cards, trace_of
 from harness.report.html.rendering import render
 from harness.report.html.scenario_facts import ScenarioFacts
 from harness.report.html.timeline import timeline_of
@@ -110,7 +110,6 @@ def run_page(
             ("scenarios", "Scenarios", len(plays)),
             *([("lanes", "Lanes", None)] if timeline.lanes else []),
             *([("slowest", "Slowest", None)] if any(play.seconds for play in plays) else []),
-            ("stderr", "stderr", None),
         ],
         word=verdict_words(report),
         tone="error" if report.is_error else "fail" if report.red else "pass",
@@ -130,7 +129,6 @@ def run_page(
         choices=_choices(plays, report),
         timeline=timeline,
         slowest=_slowest(plays),
-        stderr=_stderr(cards),
         conversations=conversations,
         index=_index(report, plays),
     )
@@ -320,12 +318,3 @@ def _slowest(plays: Sequence[Play]) -> list[tuple[Play, float]]:
     ranked = sorted(plays, key=lambda play: -play.seconds)[:MAX_SLOWEST]
     longest = max((play.seconds for play in ranked), default=0.0) or 1.0
     return [(play, round(1000 * play.seconds / longest, 1)) for play in ranked if play.seconds]
-
-
-def _stderr(cards: Sequence[Card]) -> list[tuple[str, list[Card]]]:
-    """Return the ends of the server's stderr, each once, with the findings beside it."""
-    texts: dict[str, list[Card]] = defaultdict(list)
-    for card in cards:
-        if card.stderr:
-            texts[card.stderr].append(card)
-    return list(texts.items())

@@ -53,11 +53,10 @@ def red_report() -> Report:
     return report_of(bad, slow, broken, loose=(Finding("hygiene.panic", "it panicked"),))
 
 
-def test_verdict_comes_first_then_findings_requirements_scenarios_and_stderr() -> None:
+def test_verdict_comes_first_then_findings_requirements_and_scenarios() -> None:
     page = page_of(red_report())
-    assert sections(page) == [
-        *("verdict", "findings", "requirements", "scenarios", "slowest", "stderr")
-    ]
+    assert sections(page) == ["verdict", "findings", "requirements", "scenarios", "slowest"]
+    assert page.with_id("finding/1").text.count("it crashed here") == 1
     assert page.with_id("verdict").text == "RED because of 1 rule, 1 scenario, hygiene.panic"
     told = next(one for one in page.named("pre") if "verdict: RED" in one.text).text
     assert "FAIL turn.completed-once in a/one: two of them" in told
