@@ -10,6 +10,7 @@ from harness.cli.commands.run_commands import exit_on_error
 
 if TYPE_CHECKING:
     from harness.faults.live.chain import FaultChain
+    from harness.faults.live.lines import BadLine, BreakableSide
 
 _HELP = "the server and its arguments, behind --; with --list: words to look for"
 
@@ -23,6 +24,9 @@ def faulty(
     ] = "",
     after: Annotated[int, typer.Option(min=0, help="spare so many places of each fault")] = 0,
     once: Annotated[bool, typer.Option("--once", help="act at one place only")] = False,
+    line: Annotated[
+        str, typer.Option(help="a bad line: slices, unread, half-closed or reset")
+    ] = "",
     quiet: Annotated[
         float, typer.Option(min=0.01, help="seconds of silence after which held lines go on")
     ] = 5.0,
@@ -51,8 +55,19 @@ def faulty(
             return
         if json:
             raise UsageError("--json is for --list")
-        from harness.cli.commands.faulty import build_chain, serve
+        from harness.cli.commands.faulty import build_chain, line_kind, serve
         from harness.cli.commands.proxy import end_like
+        from harness.faults.live.lines import BadLine
+
+        kind = line_kind(line) if line else None
+
+        def make_bad(side: "BreakableSide", number: int = 1) -> "BreakableSide | BadLine":
+            if kind is None or (once and number > 1):
+                return side
+            head = f"faulty: client {number}: " if listen else "faulty: "
+            return BadLine(
+                side, kind, after=after, pause=quiet, say=lambda words: _say(head + words)
+            )
 
         if listen:
             from harness.cli.commands import faulty_sockets
@@ -62,13 +77,20 @@ def faulty(
                     _say(line.replace("faulty: ", f"faulty: client {number}: ", 1))
 
                 return build_chain(
-                    fault or (), scenario=scenario, after=after, once=once, say=say_of_client
+                    fault or (),
+                    scenario=scenario,
+                    after=after,
+                    once=once,
+                    say=say_of_client,
+                    line=line,
                 )
 
-            status = faulty_sockets.listen(listen, server or (), of_client, quiet, _say)
+            status = faulty_sockets.listen(listen, server or (), of_client, quiet, _say, make_bad)
         else:
-            live = build_chain(fault or (), scenario=scenario, after=after, once=once, say=_say)
-            status = serve(server or (), live, quiet=quiet, say=_say)
+            live = build_chain(
+                fault or (), scenario=scenario, after=after, once=once, say=_say, line=line
+            )
+            status = serve(server or (), live, quiet=quiet, say=_say, bad_line=make_bad)
     end_like(status)
 
 

@@ -21,7 +21,8 @@ from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.program import NotStarted, describe_start_failure, find_program
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import LineFilter
-from harness.faults.live.relay import Relay
+from harness.faults.live.lines import BreakableSide
+from harness.faults.live.relay import Relay, Side
 
 # Time for a server to end when its client is gone, and again after TERM.
 GRACE_SECONDS = 2.0
@@ -55,6 +56,7 @@ class ProxyOptions:
     `quiet` seconds of silence release held messages. `option` is as in `find_server`. `env` is
     the server's environment, None for ours. `errors` gets the server's standard error, which is
     then copied to ours; with None the server inherits ours. `on_signal` gets forwarded signals.
+    `bad_line` makes the client's side bad, None leaves it.
     """
 
     live: LineFilter
@@ -63,6 +65,7 @@ class ProxyOptions:
     env: Mapping[str, str] | None = None
     errors: Callable[[bytes], None] | None = None
     on_signal: Callable[[signal.Signals], None] | None = None
+    bad_line: Callable[[BreakableSide], Side] | None = None
 
 
 async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
@@ -74,9 +77,8 @@ async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
         process = await start_server(command, options)
         async with process, anyio.create_task_group() as tasks:
             client = OwnStreams()
-            relay = Relay(
-                client, ProcessStreams(process), options.live, quiet_seconds=options.quiet
-            )
+            side = options.bad_line(client) if options.bad_line else client
+            relay = Relay(side, ProcessStreams(process), options.live, quiet_seconds=options.quiet)
 
             async def pass_signals_on() -> None:
                 async for number in signals:

@@ -26,6 +26,7 @@ from harness.client.target.program import NotStarted, describe_start_failure, fi
 from harness.client.transport.connect import check_address
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import LineFilter
+from harness.faults.live.lines import BreakableSide
 from harness.faults.live.relay import Relay, Side
 
 PLACEHOLDER = "{listen}"
@@ -45,6 +46,7 @@ class RelayOptions:
     `live` returns the line filter for a client's number, from 1; `on_client_left` is called when
     its conversation ends. `option` is named in messages about the server's command. `env` is the
     server's environment, None for ours; `to` is the address of a running server, "" for none.
+    `bad_line` makes the side of the client with a number bad, None leaves it.
     """
 
     live: Callable[[int], LineFilter]
@@ -54,6 +56,7 @@ class RelayOptions:
     on_client_left: Callable[[int], None] = field(default=lambda _: None)
     env: Mapping[str, str] | None = None
     to: str = ""
+    bad_line: Callable[[BreakableSide, int], Side] | None = None
 
 
 class ClientListener:
@@ -137,8 +140,12 @@ class ClientListener:
         number = self._count
         try:
             async with self._server_of(side.token) as server:
+                make_bad = self._between.bad_line
                 relay = Relay(
-                    side, server, self._between.live(number), quiet_seconds=self._between.quiet
+                    make_bad(side, number) if make_bad else side,
+                    server,
+                    self._between.live(number),
+                    quiet_seconds=self._between.quiet,
                 )
                 self._relays.add(relay)
                 try:

@@ -18,9 +18,10 @@ from websockets.exceptions import ConnectionClosed
 
 from harness.cli.commands.standard_streams import GONE, read_lines
 from harness.client.transport.connect import unix_path
+from harness.client.transport.resets import abort, reset_socket
 from harness.errors import TargetGone, UsageError
+from harness.faults.live.lines import BreakableSide
 from harness.faults.live.pieces import Cutter, Piece, encode_frames
-from harness.faults.live.relay import Side
 from harness.trace.frame import Frame
 
 # A longer message ends its connection, since messages are held in memory.
@@ -31,7 +32,7 @@ _OVER_UNIX = "ws+unix:"
 _INTERNAL_ERROR = 1011
 
 
-class ClosableSide(Side, Protocol):
+class ClosableSide(BreakableSide, Protocol):
     """One end of a socket, closed by `async with`. `token` is the client's authorization."""
 
     token: str | None
@@ -75,6 +76,23 @@ class SocketSide:
         """Close the connection."""
         await self._socket.close()
 
+    async def send_slices(self, frames: list[Frame]) -> None:
+        """Send messages in fragments of a byte."""
+        try:
+            for frame in frames:
+                fragments = [bytes([byte]) for byte in frame.raw]
+                await self._socket.send(fragments or b"", text=True)
+        except ConnectionClosed as error:
+            raise TargetGone("the connection is closed") from error
+
+    async def end_output(self) -> None:
+        """End our direction of the socket without a closing handshake."""
+        self._socket.transport.write_eof()
+
+    async def reset(self) -> None:
+        """Break the connection off."""
+        abort(self._socket.transport)
+
     async def refuse(self) -> None:
         """Close the connection with an error code."""
         await self._socket.close(_INTERNAL_ERROR)
@@ -113,6 +131,20 @@ class LineSide:
             await self._stream.send(encode_frames(frames))
         except GONE as error:
             raise TargetGone("the connection is closed") from error
+
+    async def send_slices(self, frames: list[Frame]) -> None:
+        """Write lines byte by byte."""
+        for byte in encode_frames(frames):
+            with contextlib.suppress(*GONE):
+                await self._stream.send(bytes([byte]))
+
+    async def end_output(self) -> None:
+        """End our direction."""
+        await self.close()
+
+    async def reset(self) -> None:
+        """Break the connection off."""
+        await reset_socket(self._stream)
 
     async def close(self) -> None:
         """Close our direction; the other one stays open."""

@@ -44,6 +44,19 @@ class OwnStreams:
         """Write to the client. Raises `TargetGone` if it reads no more."""
         await write_all(1, encode_frames(frames))
 
+    async def send_slices(self, frames: list[Frame]) -> None:
+        """Write to the client byte by byte."""
+        for byte in encode_frames(frames):
+            await write_all(1, bytes([byte]))
+
+    async def end_output(self) -> None:
+        """Close our output; what is written later goes nowhere."""
+        _forget_descriptors(1)
+
+    async def reset(self) -> None:
+        """Close both streams, so that the client's next write fails."""
+        _forget_descriptors(0, 1)
+
     async def close(self) -> None:
         """Do nothing: the client sees the end when this process ends."""
 
@@ -111,6 +124,14 @@ async def write_all(descriptor: int, data: bytes) -> None:
         except OSError as error:
             raise TargetGone("the client reads no more") from error
         view = view[written:]
+
+
+def _forget_descriptors(*descriptors: int) -> None:
+    """Put /dev/null in the place of descriptors, so that no file opened later gets their number."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in descriptors:
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 async def _wait_ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:

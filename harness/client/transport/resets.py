@@ -8,21 +8,25 @@ import struct
 from typing import Any
 
 import anyio.lowlevel
-from anyio.abc import ByteStream, Process, SocketAttribute
+from anyio.abc import ByteStream, Process
 
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
+def abort(transport: Any) -> None:
+    """Abort a transport of asyncio; over TCP its peer gets a RST, and what was unsent is lost."""
+    raw_socket = transport.get_extra_info("socket")
+    raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    transport.abort()
+
+
 async def reset_socket(stream: ByteStream) -> None:
-    """Close a socket at once; over TCP its peer gets a RST, and what was unsent is lost."""
-    stream.extra(SocketAttribute.raw_socket).setsockopt(
-        socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER
-    )
+    """Break a socket of anyio off."""
     transport: Any = getattr(stream, "_transport", None)
     if transport is None:  # A unix socket of anyio is closed at once.
         await stream.aclose()
         return
-    transport.abort()
+    abort(transport)
     await anyio.lowlevel.checkpoint()
 
 
