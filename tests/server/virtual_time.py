@@ -13,7 +13,6 @@ from typing import cast
 import anyio
 import anyio.lowlevel
 
-
 ROUNDS_TO_WAKE = 5
 
 
