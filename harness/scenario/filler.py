@@ -4,12 +4,14 @@ Filler only: adversarial texts are hypothesis's work, and no rule may depend on 
 filler.
 """
 
+import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from faker import Faker
 
+LOCALES = ("ar_AA", "hi_IN", "th_TH", "ja_JP", "he_IL", "cs_CZ")
 KINDS = ("sentence", "paragraph", "prompt", "name", "file")
 
 
@@ -30,10 +32,20 @@ def filler_text(kind: str, *, seed: int) -> str:
             return faker.sentence()
 
 
+def foreign_name(number: int) -> str:
+    """Return a name in another script, with a sign beyond 16 bits, the same for one number.
+
+    Over the numbers: right to left, with combining marks (decomposed), and without blanks.
+    """
+    faker = _faker(LOCALES[number % len(LOCALES)])
+    faker.seed_instance(number)
+    return unicodedata.normalize("NFD", f"{faker.name()} {faker.emoji()}")
+
+
 @cache
-def _faker() -> "Faker":
+def _faker(locale: str = "en_US") -> "Faker":
     """Return the shared Faker, since making one is slow. Seed it before each use."""
     # Imported here: most scenarios need no filler.
     from faker import Faker
 
-    return Faker("en_US")
+    return Faker(locale)

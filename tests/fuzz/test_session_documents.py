@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +55,37 @@ def test_an_unguided_corpus_gives_the_same_sessions_for_the_same_seed() -> None:
 def test_nearly_all_sessions_have_turns() -> None:
     drawn = [methods_of(generate_document(seeded_chooser(seed), Offers())) for seed in range(40)]
     assert sum("start_turn" in one for one in drawn) > 34
+
+
+@pytest.mark.parametrize("where", ["input of a turn", "name of a thread", "message", "file"])
+def test_texts_are_in_scripts_that_servers_damage(where: str) -> None:
+    texts = "".join(
+        text
+        for seed in range(60)
+        for text in TEXTS[where](generate_document(seeded_chooser(seed), Offers()))
+    )
+    assert any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in texts)
+    assert any(unicodedata.combining(sign) for sign in texts)
+    assert any(ord(sign) > 0xFFFF for sign in texts)
+    assert any(unicodedata.category(sign) == "Lo" for sign in texts)
+
+
+def texts_of_steps(document: Json, kind: str, member: str) -> list[str]:
+    steps = [obj(body) for one, body in map(split_step, document["client"]) if one == kind]
+    return [str(obj(step.get("params", step)).get(member, "")) for step in steps]
+
+
+def replies_of(document: Json, kind: str) -> list[str]:
+    steps = [step for script in document["model"].values() for step in script]
+    return [str(part) for step in steps for part in step.get("reply", ()) if kind in part]
+
+
+TEXTS: dict[str, Callable[[Json], list[str]]] = {
+    "input of a turn": lambda document: texts_of_steps(document, "start_turn", "text"),
+    "name of a thread": lambda document: texts_of_steps(document, "request", "name"),
+    "message": lambda document: replies_of(document, "message"),
+    "file": lambda document: replies_of(document, "patch"),
+}
 
 
 def test_the_second_client_sends_each_request_too() -> None:

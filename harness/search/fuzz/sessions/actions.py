@@ -5,9 +5,10 @@ Requests that a server may reject are sent with `expect: any`.
 
 from collections.abc import Callable
 
+from harness.scenario.filler import foreign_name
 from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
 from harness.search.fuzz.sessions.session import IN_WORKSPACE, MAX_THREADS, Action, Session
-from harness.search.fuzz.sessions.turns import COMMAND, Json, ModelTurn
+from harness.search.fuzz.sessions.turns import COMMAND, Json, ModelTurn, with_foreign_name
 
 COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
 
@@ -45,7 +46,8 @@ def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> Pla
     policy = {"approvalPolicy": thread.policy}
     body = {"as": alias, "params": policy if thread.lost_settings else None}
     on = session.connection()
-    plan.add_step("start_turn", thread=thread.alias, text=f"do {script.nonce}", on=on, **body)
+    words = with_foreign_name(f"do {script.nonce}", len(thread.turns))
+    plan.add_step("start_turn", thread=thread.alias, text=words, on=on, **body)
     asks = list(script.asks) if thread.asks else []
     turn = PlannedTurn(alias, script, list(script.gates), asks, script.commands[: len(asks)])
     turn.asks_first = script.asks_first
@@ -231,7 +233,8 @@ def unsubscribe(session: Session, thread: PlannedThread) -> None:
 
 def name_thread(session: Session, thread: PlannedThread) -> None:
     """Give the thread a new name."""
-    name = f"name-{session.plan.next_number():03d}"
+    number = session.plan.next_number()
+    name = f"name-{number:03d} {foreign_name(number)}"
     thread.names.append(name)
     params = {"threadId": thread.reference, "name": name}
     session.plan.add_request("thread/name/set", params=params, on=session.connection())

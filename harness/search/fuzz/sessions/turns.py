@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.scenario.filler import foreign_name
 from harness.search.fuzz.sessions.chooser import Chooser
 
 Json = dict[str, Any]
@@ -20,6 +21,8 @@ UNTRUSTED = "untrusted"
 FAULTS = ("status", "overload", "disconnect", "malformed", "error-event")
 # Steps for unplanned model calls, for example after a steer.
 SPARE_CALLS = 2
+FOREIGN_EVERY = 3
+"""One of so many texts has a name in another script, which servers may damage."""
 
 
 @dataclass(slots=True)
@@ -133,7 +136,8 @@ class TurnWriter:
                 turn.commands.append("")
                 if self._chooser.chance(35):
                     turn.files[f"{name}.txt"] = f"old {name}\n"
-                    lines = {"old": f"old {name}\n", "new": f"new {name}\n"}
+                    new_line = with_foreign_name(f"new {name}", self._count)
+                    lines = {"old": f"old {name}\n", "new": f"{new_line}\n"}
                     return {"patch": {"update": {f"{name}.txt": lines}}}
                 return {"patch": {"add": {f"{name}.txt": f"text {name}\n"}}}
             case "plan":
@@ -187,7 +191,7 @@ class TurnWriter:
                 turn.steps.append({"reply": [*message, {"disconnect": True}]})
 
     def _message(self, turn: ModelTurn, *, hold: bool) -> Json:
-        deltas: list[str | Json] = [f"{self._text(turn)} "]
+        deltas: list[str | Json] = [f"{with_foreign_name(self._text(turn), self._count)} "]
         deltas += [{"hold": self._gate(turn)}] if hold else []
         deltas += [f"{self._text(turn)}."] if hold or self._chooser.chance(40) else []
         return {"message": {"deltas": deltas}}
@@ -206,6 +210,11 @@ class TurnWriter:
 
     def _has(self, part: str, percent: int) -> bool:
         return part in self._parts and self._chooser.chance(percent)
+
+
+def with_foreign_name(text: str, number: int) -> str:
+    """Return the text, every third time followed by a name in another script."""
+    return text if number % FOREIGN_EVERY else f"{text} {foreign_name(number // FOREIGN_EVERY)}"
 
 
 def _quoted_word(name: str) -> str:
