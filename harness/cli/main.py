@@ -280,6 +280,20 @@ def print_schema(
         typer.echo(file_schema(name), nl=False)
 
 
+@app.command()
+def upgrade(
+    traces: Annotated[list[Path], typer.Argument(help="traces of an older format")],
+) -> None:
+    """Rewrite traces of an older format in the current one; their messages keep every byte."""
+    from harness.trace.surface.registry import classify_of
+    from harness.trace.upgrade import upgrade_trace
+
+    with run_commands.exit_on_error():
+        for trace in traces:
+            is_changed = upgrade_trace(trace, classify_of)
+            typer.echo(f"{trace}: {'upgraded' if is_changed else 'already in the current format'}")
+
+
 app.command(cls=FolderCommand)(run_commands.status)
 app.command(cls=FolderCommand)(run_commands.report)
 app.command(cls=FolderCommand)(merge.merge)

@@ -32,6 +32,7 @@ HARNESS = (
     "example",
     "docs",
     "schema",
+    "upgrade",
     "status",
     "report",
     "merge",
