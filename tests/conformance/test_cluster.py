@@ -99,7 +99,7 @@ def test_faults_on_a_cluster_have_the_same_outcomes(
     def outcomes(**more: Any) -> list[Any]:
         options: dict[str, Any] = {"sample": 2, "json_target": "m.json", "say": said.append, **more}
         fault = "turn-ends-twice,turn-announced-twice,summary-delta-lost"
-        mutate_target({"target": "reference"}, fault=fault, **options)
+        mutate_target({"target": "reference"}, fault=fault, workers=1, **options)
         results = json.loads(Path("m.json").read_text())["faults"]
         return [(one["fault"], one["outcome"], len(one["attempts"])) for one in results]
 
@@ -107,7 +107,7 @@ def test_faults_on_a_cluster_have_the_same_outcomes(
     alone = outcomes()
     assert {outcome for _, outcome, _ in alone} == {"KILLED"}
     assert units == []
-    assert outcomes(on=address, workers=1) == alone
+    assert outcomes(on=address) == alone
     assert {slot for slot, _ in units} == {0, 1}
     assert {kind for _, kind in units} == {"clean", "fault"}
 

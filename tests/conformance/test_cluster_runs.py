@@ -21,12 +21,27 @@ pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
 AGENT = COMMANDS / "agent"
 REFERENCE = ("--server-cmd", f"{AGENT} app-server", "--agent-cmd", str(AGENT))
-WRONG = ("--server-cmd", command(SERVERS / "broken/wrong_id.py"), "--timeout-scale", "0.5")
+BAD = ("--server-cmd", command(Path("{place}/bad.py")), "--timeout-scale", "0.5")
+# Has a finding when it ends, and only then.
+DEAF = ("--server-cmd", command("broken/ignores_sigterm"), "--timeout-scale", "0.5")
+STALE, PANIC = {"baseline.stale"}, "hygiene.panic"
 KNOWN = """
 [[deviations]]
-rule = "turn.id-shape"
+rule = "turn.completed-once"
 scenario = "turns/usage"
-reason = "stale on one server, and not on the other"
+reason = "stale on the reference server, in one of three scenarios on the bad one"
+"""
+# Breaks a rule; has findings outside scenarios, some of which come when the server ends.
+BAD_SERVER = f"""
+import signal, sys
+sys.path.insert(0, {str(SERVERS / "broken")!r})
+from double_completed import DoubleCompleted
+from ignores_sigterm import IgnoresSigterm
+from panics import Panics
+class Bad(DoubleCompleted, IgnoresSigterm, Panics):
+    pass
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+Bad().serve()
 """
 MINE = """
 title: a file beside the scenario
@@ -103,27 +118,35 @@ def essence(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("words", "status"),
+    ("words", "status", "issues"),
     [
-        ((*REFERENCE, "threads/read-turns", "turns/usage", "exec/model", "mine"), 1),
-        ((*REFERENCE, "turns/plain-turn", "--race", "interrupt,disconnect"), 0),
-        ((*WRONG, "threads/read-turns", "turns/usage", "turns/plain-turn"), 1),
+        ((*REFERENCE, "threads/read-turns", "turns/usage", "exec/model", "mine"), 1, STALE),
+        ((*REFERENCE, "turns/plain-turn", "--race", "interrupt,disconnect"), 0, set[str]()),
+        ((*BAD, "turns/plain-turn", "turns/usage"), 1, {"hygiene.ignores-term", PANIC}),
+        ((*DEAF, "turns/plain-turn"), 0, {"hygiene.ignores-term"}),
     ],
+    ids=["green", "race", "bad", "deaf"],
 )
 def test_run_on_a_cluster_reports_what_one_machine_does(
-    words: tuple[str, ...], status: int, address: str, place: Path
+    words: tuple[str, ...], status: int, issues: set[str], address: str, place: Path
 ) -> None:
     (place / "known.toml").write_text(KNOWN, "utf-8")
+    (place / "bad.py").write_text(BAD_SERVER, "utf-8")
     (place / "mine").mkdir()
     (place / "mine/own.scenario.yaml").write_text(MINE, "utf-8")
     (place / "mine/note.txt").write_text("beside", "utf-8")
+    words = tuple(word.replace("{place}", str(place)) for word in words)
     words += () if "--race" in words else ("--baseline", "known.toml")
     assert run(place, *words, "--json", "one.json", "--junit", "one.xml").status == status
     said = run(place, *words, "--on", address, "--json", "on.json", "--junit", "on.xml")
     assert said.status == status, said
-    assert essence(place / "on.json") == essence(place / "one.json")
-    names = [(place / file).read_text("utf-8").count("<testcase") for file in ("one.xml", "on.xml")]
-    assert names[0] == names[1]
+    told = essence(place / "on.json")
+    assert told == essence(place / "one.json")
+    assert {issue["id"] for issue in told["issues"]} == issues
+    broken = [rule["id"] for rule in told["rules"] if rule["verdict"] == "FAIL"]
+    assert broken == (["turn.completed-once"] if PANIC in issues else [])
+    cases = [(place / file).read_text("utf-8").count("<testcase") for file in ("one.xml", "on.xml")]
+    assert cases[0] == cases[1]
     rows = json.loads((place / "on.json").read_text("utf-8"))["scenarios"]
     assert all(Path(row["trace"]).is_file() for row in rows if row["verdict"] == "PASS")
 
