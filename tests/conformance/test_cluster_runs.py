@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.processes import COMMANDS, Said, run_warm
+from tools import three_machines
 
 from .cluster_processes import DaskCluster, dask_cluster
 from .judging import SERVERS, Running, command, fork_pytest
@@ -261,3 +262,11 @@ def test_confined_releases_on_a_cluster_are_refused(name: str, tmp_path: Path) -
     words = ("m.toml",) if name == "matrix" else ("--versions", "1,2", "--scenario", "turns/usage")
     said = harness(tmp_path, name, *words, "--on", "local:1")
     assert (said.status, "not confined on a cluster; add --no-confine" in said.err) == (2, True)
+
+
+def test_machines_that_cannot_be_made_are_a_clear_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert three_machines.main([str(tmp_path)]) == 2
+    assert "root and ip are needed" in capsys.readouterr().err
