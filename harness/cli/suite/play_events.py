@@ -27,7 +27,7 @@ def report_play(
     progress.write(PlayStarted(scenario=scenario, lane=lane, again=again))
     began = round(time.time(), 3)
     outcome = play()
-    outcome.lane, outcome.began = lane, began
+    outcome.lane, outcome.began, outcome.replayed = lane, began, again
     progress.end_steps(lane)
     parts = outcome.placements if isinstance(outcome, RaceOutcome) else [outcome]
     findings = {(found.rule, found.scenario): found for part in parts for found in _findings(part)}

@@ -77,6 +77,7 @@ class Play:
     placements: tuple[Any, ...] = ()
     lane: str = ""
     began: float = 0.0
+    replayed: bool = False
 
 
 def run_page(
@@ -258,6 +259,7 @@ def _plays(report: Report, facts: Mapping[str, ScenarioFacts]) -> list[Play]:
             tuple(broken[one.id]),
             lane=one.lane,
             began=one.began,
+            replayed=one.replayed,
         )
         for one in report.scenarios
     ]
@@ -275,6 +277,7 @@ def _plays(report: Report, facts: Mapping[str, ScenarioFacts]) -> list[Play]:
             placements=one.placements,
             lane=one.lane,
             began=one.began,
+            replayed=one.replayed,
         )
         for one in report.races
     ]

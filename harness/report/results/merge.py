@@ -196,6 +196,7 @@ def _scenario_result(outcome: ScenarioOutcome) -> ScenarioResult:
         stderr=outcome.stderr if outcome.verdict in (Verdict.FAIL, Verdict.ERROR) else "",
         lane=outcome.lane,
         began=outcome.began,
+        replayed=outcome.replayed,
     )
 
 
@@ -222,6 +223,7 @@ def _race_result(race: RaceOutcome) -> RaceResult:
         withheld=race.withheld,
         lane=race.lane,
         began=race.began,
+        replayed=race.replayed,
     )
 
 

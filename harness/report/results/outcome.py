@@ -75,7 +75,8 @@ class ScenarioOutcome:
     `trace` is the file of the conversation, which the next run overwrites, `kept` the one that this
     run keeps.
 
-    It was played on `lane`, where it `began` at so many seconds since the epoch ("" and 0: never).
+    It was played on `lane`, where it `began` at so many seconds since the epoch ("" and 0: never);
+    it was `replayed` alone if it had failed beside others.
 
     `before` are probes that were played first and showed that nothing can be played. They are not
     scenarios of the run, but rules that their traces break count. `record` has the choices and
@@ -112,6 +113,7 @@ class ScenarioOutcome:
     awaited: str = ""
     lane: str = ""
     began: float = 0.0
+    replayed: bool = False
     passed: dict[str, int] = field(default_factory=dict[str, int])
     times: list[Times] = field(default_factory=list[Times])
 
@@ -140,7 +142,7 @@ class RaceOutcome:
     """One action placed at every position of one scenario, on one target.
 
     `findings` and `before` come from playing the scenario without the action first, if that showed
-    that no placement can be tried. `missing`, `withheld`, `lane` and `began` are as in a
+    that no placement can be tried. `missing`, `withheld`, `lane`, `began`, `replayed` are as in a
     `ScenarioOutcome`.
     """
 
@@ -159,6 +161,7 @@ class RaceOutcome:
     over_time: bool = False
     lane: str = ""
     began: float = 0.0
+    replayed: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """Return the outcome as builtins."""

@@ -77,7 +77,8 @@ class ScenarioResult:
     conversation, "" if it was not played. `snapshot` is the state of its transcript, None if none
     is kept. It was played `runs` times, `failed_runs` of which failed. `messages` are its findings:
     id, message, line of its file. `stderr` is the end of what the server wrote there, if it failed.
-    It was played on `lane`, where it `began` at so many seconds since the epoch ("" and 0: never).
+    It was played on `lane`, where it `began` at so many seconds since the epoch ("" and 0: never);
+    it was `replayed` alone if it had failed beside others.
     """
 
     id: str
@@ -97,6 +98,7 @@ class ScenarioResult:
     stderr: str = ""
     lane: str = ""
     began: float = 0.0
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class PlacementResult:
 class RaceResult:
     """The result of one action in one scenario.
 
-    `missing`, `withheld`, `lane` and `began` are as in a `ScenarioResult`.
+    `missing`, `withheld`, `lane`, `began` and `replayed` are as in a `ScenarioResult`.
     """
 
     id: str
@@ -136,6 +138,7 @@ class RaceResult:
     withheld: str = ""
     lane: str = ""
     began: float = 0.0
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

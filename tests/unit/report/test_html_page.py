@@ -227,7 +227,9 @@ def test_timeline_has_each_play_on_its_lane_as_a_link_in_the_colour_of_its_verdi
         ("a/unplayed", "main-2", 101.0, 0.0, passed("turn.completes")),
     ]
     outcomes = [
-        replace(outcome(name, row, seconds=seconds), lane=lane, began=began)
+        replace(
+            outcome(name, row, seconds=seconds), lane=lane, began=began, replayed=name == "a/two"
+        )
         for name, lane, began, seconds, row in plays
     ]
     page = page_of(report_of(*outcomes))
@@ -246,6 +248,10 @@ def test_timeline_has_each_play_on_its_lane_as_a_link_in_the_colour_of_its_verdi
         "#scenario/a/two",
         "#scenario/a/three",
     ]
+    assert [bar["x"] for bar in bars if bar["class"] == "foot"] == ["250.0"]
+    assert "replayed alone, which counts (a/two)" in page.with_id("lanes").text
+    assert "replayed alone" in page.with_id("scenario/a/two").text
+    assert "replayed alone" not in page.with_id("scenario/a/one").text
     assert "lanes" not in sections(page_of(red_report()))
 
 

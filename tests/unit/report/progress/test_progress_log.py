@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.suite.play_events import report_play
 from harness.report.progress.events import (
     Event,
     Found,
@@ -25,6 +26,7 @@ from harness.report.progress.log import (
     remove_old_logs,
 )
 from harness.report.progress.state import RunState
+from tests.unit.results.outcomes import outcome, report_of
 
 EVENTS: tuple[Event, ...] = (
     RunStarted(run="r1", target="spec", command="python s.py", pid=7, total=4),
@@ -141,6 +143,14 @@ def test_wait_of_a_step_is_sampled_with_it_and_ends_with_it(
         scenario="turns/a", lane="main", step="wait", waits_for="the end of turn u", bound=5.0
     )
     assert heard == [waits, waits]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_outcome_knows_its_lane_and_whether_it_was_replayed_alone(again: bool) -> None:
+    words = (ProgressLog(), "a", "main", lambda: outcome("a"))
+    played = report_play(*words, alone=True, again=again)
+    [result] = report_of(played).scenarios
+    assert (result.lane, result.replayed) == ("main", again)
 
 
 def test_plays_of_a_campaign_are_counted() -> None:
