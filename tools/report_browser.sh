@@ -1,9 +1,9 @@
 #!/bin/sh
 # Pages of reports in a real browser: every filter, link, fold and key (fixtures/clients/report_reader.py).
-# At last a session on the page of harness connect --web, and a run on that of harness watch
-# (fixtures/clients/page_user.py). The pages of reports: a server that completes turns twice, one that
-# dies, one with problematic texts, and a report of 640 scenarios. Arguments: what to run it under,
-# if anything.
+# At last a session on the page of harness connect --web, and a run and a recording on those of harness
+# watch (fixtures/clients/page_user.py), and some pages of the site if it was built, which axe sees. The
+# pages of reports: a server that completes turns twice, one that dies, one with problematic texts, and a
+# report of 640 scenarios. Arguments: what to run it under, if anything.
 set -eu
 cd "$(dirname "$0")/.."
 without="the pages of reports are not
@@ -38,3 +38,11 @@ END
 "$@" "$browser/bin/python" fixtures/clients/report_reader.py "$chromium" "$folder"/*.html
 "$@" "$browser/bin/python" fixtures/clients/page_user.py "$chromium" "$bin/harness" "$folder" \
     "$bin/python $PWD/fixtures/servers/broken/double_completed.py"
+site=.harness/site
+if [ -f "$site/index.html" ]; then
+    "$@" "$browser/bin/python" fixtures/clients/accessibility.py "$chromium" "$site/index.html" \
+        "$site/docs/reports.html" "$site/docs/rules.html" "$site/docs/state-machines.html" \
+        "$site/scenarios/approvals.html"
+else
+    echo "make real: there is no site (make site); axe does not see its pages"
+fi

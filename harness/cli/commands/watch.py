@@ -70,7 +70,8 @@ async def _serve(pages: "Watch", say: Callable[[str], None], port: int, opens: b
             try:
                 async with serve_pages(pages.routes, tasks, port=port, opens=opens) as url:
                     say(f"open {url}")
-                    say(f"it follows {visible(str(pages.base))} until Ctrl-C")
+                    folder = visible(str(pages.base))
+                    say(f"it follows {folder} until Ctrl-C, also without an open page")
                     async for number in signals:
                         # Ctrl-C is the usual end.
                         status = 0 if number == signal.SIGINT else 128 + number
