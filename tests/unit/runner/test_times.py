@@ -16,7 +16,7 @@ from harness.play.judging import outcome_of
 from harness.play.lanes import is_settled
 from harness.play.repeats import failures
 from harness.play.run import Run
-from harness.play.times import is_stretched
+from harness.play.times import is_stretched, measure_times
 from harness.play.worker_session import WorkerSession
 from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.ending import TraceEnding
@@ -89,7 +89,10 @@ STRETCHED = {
 @pytest.mark.parametrize("case", STRETCHED)
 def test_times_that_the_harness_stretches_do_not_count(case: str) -> None:
     text = f"title: x\nclient: [{{start_thread: {{as: t}}}}]\n{STRETCHED[case]}\n"
-    assert is_stretched(load_text(text).scenario)
+    stretched, target = load_text(text), parse_profile(PROFILE + ANSWER, "x.toml")
+    assert is_stretched(stretched.scenario)
+    (left,) = measure_times(timed_run(0.1), stretched, target)
+    assert left.limit.step
     plain = "title: x\nclient: [{start_thread: {as: t}}]\nmodel: [{reply: [{message: a}]}]\n"
     assert not is_stretched(load_text(plain).scenario)
 
