@@ -207,7 +207,9 @@ def test_run_without_its_scheduler_says_so_and_goes_on_with_resume(
     assert verdicts(ran.report)["b"] == "NOT_EXERCISED"
     assert "the run is not whole: the same command with --resume goes on" in ran.text
     psutil.wait_procs([server, *programs], timeout=30)
-    (place / "server.py").touch()
+    (stored,) = (place / "home").rglob("unfinished/*.jsonl")
+    with stored.open("a", encoding="utf-8") as file:
+        file.write('\n{"name": "mine/b", "race": fa')  # As of a run that was killed.
     rest = fork_pytest(*words_of(place), "--resume", folder=place, mark=mark).end()
     assert (rest.status, verdicts(rest.report)) == (0, dict.fromkeys("abc", "PASS")), rest.text
     assert "of 3 were played by an earlier part of this run" in rest.text

@@ -60,7 +60,7 @@ class Resuming:
 
     def begin(self, items: Sequence[pytest.Item]) -> None:
         """Read what is stored of a run with these items, or begin to store it."""
-        if not (self._option.on or self._option.resume):
+        if not (self._option.on or self._option.resume) or self._option.collectonly:
             return
         playable = [item for item in items if isinstance(item, ScenarioItem | RaceItem)]
         ids = [item.nodeid for item in playable]
@@ -82,11 +82,14 @@ class Resuming:
 
     def _read(self, path: Path) -> None:
         try:
-            lines = path.read_text("utf-8").split("\n")[:-1]  # The last line may be cut off.
+            lines = path.read_text("utf-8").split("\n")
         except OSError:
             return
-        for line in lines:
-            stored = json.loads(line)
+        for line in filter(None, lines):
+            try:
+                stored = json.loads(line)
+            except ValueError:  # A run was killed while it wrote it.
+                continue
             if "findings" in stored:
                 self.findings = [finding_from_plain(plain) for plain in stored["findings"]]
                 continue
@@ -125,7 +128,7 @@ class Resuming:
     def _write(self, value: Any) -> None:
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(value) + "\n")
+                file.write(f"\n{json.dumps(value)}")
 
 
 def _change_time(path: Path) -> float:
