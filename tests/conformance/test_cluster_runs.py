@@ -231,6 +231,21 @@ def test_interrupted_run_ends_its_programs_and_servers(
     assert (left, server.is_running()) == ([[], []], False)
 
 
+def test_ctrl_c_of_a_terminal_reaches_the_workers_here_and_disturbs_none(
+    place: Path, mark: str
+) -> None:
+    running, server = hanging(place, mark, "--on", "local:2")
+    run = psutil.Process(running.pid)
+    started = run.children(recursive=True)
+    for process in [run, *run.children()]:
+        process.send_signal(signal.SIGINT)
+    ran = running.end()
+    assert psutil.wait_procs(started, timeout=30)[1] == []
+    assert (ran.status, ran.report["interrupted"]) == (130, "SIGINT")
+    assert verdicts(ran.report) == {"a": "PASS", "b": "NOT_EXERCISED", "c": "NOT_EXERCISED"}
+    assert (server.is_running(), "KeyboardInterrupt" in ran.text) == (False, False)
+
+
 @pytest.mark.parametrize("option", ["-n2", "--snapshots=kept", "--confine", "--confine-auto"])
 def test_option_without_a_meaning_on_a_cluster_is_refused(option: str, tmp_path: Path) -> None:
     said = run(tmp_path, *REFERENCE, "turns/usage", "--on", "local:1", option)

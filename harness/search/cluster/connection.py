@@ -37,6 +37,8 @@ MAX_SECONDS_WITHOUT_WORKERS = 60.0
 # Plays of a unit after a first one that was lost.
 RETRIES = 1
 _MAX_END_SECONDS = MAX_LAST_SECONDS + 30.0
+# Ctrl-C of a terminal is the controller's; the programs of a worker do not inherit a handler.
+_UNDISTURBED = "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n"
 _SCHEDULER_LOST = "the scheduler of the cluster went away"
 
 
@@ -218,6 +220,7 @@ async def _open_client(on: str) -> AsyncGenerator[Any]:
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
+            preload=[_UNDISTURBED],
             asynchronous=True,
         ) as local,
         Client(local, asynchronous=True) as client,
