@@ -3,6 +3,7 @@
 Deltas of one item in a row are one row, unless a finding points at one of them.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -42,6 +43,7 @@ from harness.trace.trace import Mark, StderrLine, Trace
 MIN_FOLDED_DELTAS: Final = 3
 MAX_STDERR_LINES: Final = 8
 _MAX_TEXT_CHARACTERS: Final = 400
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def build_diagram(
@@ -226,7 +228,11 @@ def _lines_before(event: Event, stderr: deque[StderrLine]) -> list[StderrLine]:
 
 
 def _stderr_notes(lines: Sequence[StderrLine]) -> Iterator[Note]:
-    """Yield a note for each line, or one for many lines in a row, whose last one it shows."""
+    """Yield a note for each line, or one for many lines in a row, whose last one it shows.
+
+    Colours are left out: many programs log with them where nobody looks.
+    """
+    lines = [line._replace(text=_COLOUR.sub("", line.text)) for line in lines]
     if len(lines) <= MAX_STDERR_LINES:
         for line in lines:
             words = labels.shorten(line.text, labels.MAX_NOTE_CHARACTERS)

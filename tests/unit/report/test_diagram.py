@@ -274,14 +274,14 @@ def test_timed_lines_of_standard_error_stand_between_the_messages() -> None:
     gate_at = trace.marks[0].at
     trace.stderr = [
         StderrLine(0.0, -1, "early"),
-        StderrLine(gate_at - 0.001, 0, "before \x1b[31m"),
+        StderrLine(gate_at - 0.001, 0, "\x1b[2;31mbefore\x1b[0m \x1b[2J"),
         StderrLine(gate_at + 0.001, 0, "after"),
         *(StderrLine(9.0, 1, f"line {number} \x07") for number in range(20)),
     ]
     rows = build_diagram(trace, stderr="the end of it").rows
     shown = [one for one in rows if not isinstance(one, Missing)]
     assert [one.text if isinstance(one, Note) else row_label(one) for one in shown] == [
-        *("early", "a", "before \\x1b[31m", "gate g1 opens", "after", "b"),
+        *("early", "a", "before \\x1b[2J", "gate g1 opens", "after", "b"),
         *("20 lines, the last: line 19 \\x07", "end: closed"),
     ]
     [many] = [one for one in rows if isinstance(one, Note) and one.detail]

@@ -29,12 +29,14 @@ def tell(recorder: Recorder, method: str, params: dict[str, object]) -> None:
 async def test_only_what_tells_of_a_turn_begins_the_bound_anew(
     method: str, params: dict[str, object], counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder, now = Recorder(), anyio.current_time()
-    patience = Patience(recorder, BOUND)
+    recorder, now, extended = Recorder(), anyio.current_time(), list[bool]()
+    patience = Patience(recorder, BOUND, on_extended=lambda: extended.append(True))
     with patience.wait():
         monkeypatch.setattr(anyio, "current_time", lambda: now + 60)
         tell(recorder, method, params)
         assert (patience.deadline > now + 150) is counts
+        tell(recorder, method, params)
+    assert extended == [True] * counts
     assert patience.seconds == BOUND
 
 
