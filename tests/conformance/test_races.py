@@ -152,48 +152,44 @@ class TestListening:
         assert found.race.verdict is Verdict.FAIL
 
 
-PLANTED = """
+# It stays if nobody reads its last words.
+STAYS_UNHEARD = """
 import os, sys, threading
 sys.path.insert(0, {folder!r})
 from minimal import Server, json
 
-class Broken(Server):
-    {body}
-
-Broken().serve()
-"""
-# It takes what it reads at once for whole lines.
-READS_ARE_LINES = """def serve(self):
-        while chunk := os.read(0, 65536):
-            for line in chunk.splitlines():
-                try:
-                    message = json.loads(line)
-                except ValueError:
-                    continue
-                with self.lock:
-                    self.handle(message)
-        os._exit(0)"""
-# It stays if nobody reads its last words.
-STAYS_UNHEARD = """def serve(self):
+class Stays(Server):
+    def serve(self):
         for line in sys.stdin.buffer:
             with self.lock:
                 self.handle(json.loads(line))
         try:
-            self.send({"method": "bye"})
+            self.send({{"method": "bye"}})
         except OSError:
             threading.Event().wait(60)
-        os._exit(3)"""
+        os._exit(3)
+
+Stays().serve()
+"""
+# It takes each fragment of a WebSocket message for a whole one. What one read of a pipe gets would
+# depend on the machine's load.
+FRAGMENTS_ARE_MESSAGES = """
+import runpy
+from websockets.asyncio.server import ServerConnection
+
+async def each_fragment(self):
+    while True:
+        async for fragment in self.recv_streaming():
+            yield fragment
+
+ServerConnection.__aiter__ = each_fragment
+runpy.run_path({listening!r}, run_name="__main__")
+"""
 
 
 @pytest.mark.usefixtures("place")
 class TestBadLines:
     """Bad lines to a server: slices of a byte, a reset, a client that is back at once."""
-
-    def planted(self, place: Path, body: str) -> str:
-        script = place / "planted.py"
-        servers = str(ROOT / "fixtures" / "servers")
-        script.write_text(PLANTED.replace("{folder!r}", repr(servers)).replace("{body}", body))
-        return command(script)
 
     @pytest.mark.parametrize("action", ["slices", "reset", "reconnect"])
     @pytest.mark.parametrize("address", ["", "ws", "unix"])
@@ -207,17 +203,23 @@ class TestBadLines:
             (place / "unix.toml").write_text(profile)
             server, target = "", str(place / "unix.toml")
         found = Raced(server, action, target=target, only="delta:1")
-        assert found.wrong == {}
+        # minimal.py may print the traceback of a write that nobody reads.
+        allowed = {"hygiene.panic"} if action == "reset" else set[str]()
+        assert set(found.wrong.get("delta:1", [])) <= allowed
         assert found.race.verdict is Verdict.PASS
 
-    def test_server_that_takes_each_read_for_a_message_is_found(self, place: Path) -> None:
-        server = self.planted(place, READS_ARE_LINES)
+    def test_server_that_takes_each_fragment_for_a_message_is_found(self, place: Path) -> None:
+        script, listening = place / "planted.py", ROOT / "fixtures/servers/listening.py"
+        script.write_text(FRAGMENTS_ARE_MESSAGES.format(listening=str(listening)))
+        server = f"{command(script)} {{listen}}"
         found = Raced(server, "slices", only="delta:1")
         assert "scenario.timeout" in found.wrong["delta:1"]
         assert Raced(server, "interrupt", only="delta:1").wrong == {}
 
     def test_server_that_outlives_a_reset_is_found(self, place: Path) -> None:
-        server = self.planted(place, STAYS_UNHEARD)
+        script, servers = place / "planted.py", ROOT / "fixtures" / "servers"
+        script.write_text(STAYS_UNHEARD.format(folder=str(servers)))
+        server = command(script)
         found = Raced(server, "reset", only="delta:1")
         assert "hygiene.outlives-input" in found.wrong["delta:1"]
         # A reader of its last words ends it; only then its exit status counts.
