@@ -196,8 +196,7 @@ class TestBadLines:
     def test_sound_server_passes_on_every_transport(
         self, action: Action, address: str, place: Path
     ) -> None:
-        target = "spec"
-        server = f"{command('listening')} {{listen}}" if address else command("minimal")
+        target, server = "spec", TestListening.SERVER if address else command("minimal")
         if address == "unix":
             profile = f"name = 'u'\nlisten = 'unix'\ncommand = {server!r}\n"
             (place / "unix.toml").write_text(profile)
@@ -209,20 +208,19 @@ class TestBadLines:
         assert found.race.verdict is Verdict.PASS
 
     def test_server_that_takes_each_fragment_for_a_message_is_found(self, place: Path) -> None:
-        script, listening = place / "planted.py", ROOT / "fixtures/servers/listening.py"
-        script.write_text(FRAGMENTS_ARE_MESSAGES.format(listening=str(listening)))
+        script, listening = place / "planted.py", str(ROOT / "fixtures/servers/listening.py")
+        script.write_text(FRAGMENTS_ARE_MESSAGES.format(listening=listening))
         server = f"{command(script)} {{listen}}"
-        found = Raced(server, "slices", only="delta:1")
-        assert "scenario.timeout" in found.wrong["delta:1"]
+        assert "scenario.timeout" in Raced(server, "slices", only="delta:1").wrong["delta:1"]
         assert Raced(server, "interrupt", only="delta:1").wrong == {}
 
     def test_server_that_outlives_a_reset_is_found(self, place: Path) -> None:
-        script, servers = place / "planted.py", ROOT / "fixtures" / "servers"
-        script.write_text(STAYS_UNHEARD.format(folder=str(servers)))
+        script = place / "planted.py"
+        script.write_text(STAYS_UNHEARD.format(folder=str(ROOT / "fixtures/servers")))
         server = command(script)
         found = Raced(server, "reset", only="delta:1")
         assert "hygiene.outlives-input" in found.wrong["delta:1"]
-        # A reader of its last words ends it; only then its exit status counts.
+        # Read, its last words end it; only then its exit status counts.
         polite = Raced(server, "disconnect", only="delta:1")
         assert "hygiene.outlives-input" not in polite.wrong["delta:1"]
         assert "hygiene.exit-status" in polite.wrong["delta:1"]

@@ -33,6 +33,6 @@ async def reset_socket(stream: ByteStream) -> None:
 async def reset_pipes(process: Process) -> None:
     """Close our ends of the standard input and output of a process."""
     transport: Any = getattr(process, "_process")._transport  # noqa: B009
-    for number in (0, 1):
+    for number in (1, 0):  # At the end of its input nobody reads it any more.
         transport.get_pipe_transport(number).close()
     await anyio.lowlevel.checkpoint()
