@@ -41,8 +41,8 @@ END
 site=.harness/site
 if [ -f "$site/index.html" ]; then
     "$@" "$browser/bin/python" fixtures/clients/accessibility.py "$chromium" "$site/index.html" \
-        "$site/docs/reports.html" "$site/docs/rules.html" "$site/docs/state-machines.html" \
-        "$site/scenarios/approvals.html"
+        "$site/docs/reports.html" "$site/docs/releases.html" "$site/docs/rules.html" \
+        "$site/docs/state-machines.html" "$site/scenarios/approvals.html"
 else
     echo "make real: there is no site (make site); axe does not see its pages"
 fi

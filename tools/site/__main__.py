@@ -62,7 +62,8 @@ def _build(folder: Path, site: Path) -> int:
     write(pages / "docs/rules.md", rules_page(book, places))
     write(pages / "docs/adr/index.md", decisions_page())
     areas = write_scenario_pages(pages, folder / "play/traces/reference", places)
-    write(pages / "site.css", (HERE / "site.css").read_text("utf-8"))
+    for name in ("site.css", "site.js"):
+        write(pages / name, (HERE / name).read_text("utf-8"))
     settings = Template((HERE / "mkdocs.yml").read_text("utf-8"))
     named = {"PAGES": str(pages), "SITE": str(site), "SCENARIOS": str(areas)}
     write(folder / "mkdocs.yml", settings.substitute(named))

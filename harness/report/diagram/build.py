@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harness.judge.verdict import Row as JudgedRow
 from harness.protocol.escapes import visible_lines
-from harness.protocol.values import obj, text
+from harness.protocol.values import dig, obj, text
 from harness.report.diagram import labels
 from harness.report.diagram.columns import MODEL, SERVER, Columns, columns_of
 from harness.report.diagram.findings import (
@@ -84,6 +84,8 @@ class _Builder:
         self._columns: Columns = columns_of(trace, shown, self._marks)
         self._tool_of_request: dict[int, str] = {}
         self._last_connection: dict[str, str] = {}
+        turns = {text(dig(frame.params, "turn", "id")) for frame in trace.frames}
+        self._has_several_turns = len(turns - {""}) > 1
 
     def build(self, stderr: str, title: str) -> Diagram:
         rows = tuple(_fold(self._rows(), self._trace))
@@ -119,7 +121,7 @@ class _Builder:
             time=frame.at,
             source=source,
             target=target,
-            label=labels.frame_label(frame, request),
+            label=labels.frame_label(frame, request, names_turns=self._has_several_turns),
             kind=labels.KIND_OF_FRAME[frame.kind],
             detail=labels.frame_detail(frame, [mark.path for mark in marks if mark.path]),
             marks=marks,

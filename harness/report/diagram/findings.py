@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness.judge.verdict import Row, Verdict
+from harness.judge.verdict import Place, Row, Verdict
 from harness.protocol.values import obj, text
 from harness.report.diagram.labels import MAX_NOTE_CHARACTERS, shorten
 from harness.report.diagram.model import FindingMark
@@ -95,9 +95,18 @@ def _paths_by_frame(trace: Trace, finding: Row | Finding) -> dict[int, str]:
 
 
 def _wrong_frame(finding: Row | Finding, paths: Mapping[int, str]) -> int | None:
-    """Return the wrong message: that of the first member, else the last one of the proof."""
-    placed = [place.frame for place in finding.places if place.frame in paths]
-    return placed[0] if placed else max(paths, default=None)
+    """Return the wrong message: that of the member that is expected otherwise, else the last one.
+
+    Of two messages that must not both come, the second is wrong.
+    """
+    placed = [place for place in finding.places if place.frame in paths]
+    if placed and not (isinstance(finding, Row) and _is_expected_elsewhere(finding, placed[0])):
+        return placed[0].frame
+    return max((place.frame for place in placed), default=max(paths, default=None))
+
+
+def _is_expected_elsewhere(row: Row, first: Place) -> bool:
+    return not (first.path and row.expected.startswith(first.path))
 
 
 def _find_missing_message(trace: Trace, row: Row) -> MissingMessage | None:

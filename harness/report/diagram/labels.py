@@ -12,6 +12,7 @@ from harness.trace.mark_rows import to_row
 
 MAX_LABEL_CHARACTERS: Final = 90
 MAX_NOTE_CHARACTERS: Final = 240
+MAX_ID_CHARACTERS: Final = 8
 _NOTE_WORDS: Final = {NoteKind.STEP: "step: ", NoteKind.STDERR: "stderr: "}
 # Characters of a longer line that are kept, around the members that findings name.
 MAX_DETAIL_CHARACTERS: Final = 20_000
@@ -43,8 +44,11 @@ def shorten(words: str, limit: int = MAX_LABEL_CHARACTERS) -> str:
     return line if len(line) <= limit and len(words) <= 4 * limit else f"{line[: limit - 1]}…"
 
 
-def frame_label(frame: Frame, request: Frame | None) -> str:
-    """Return the label of a message; `request` is the one that it answers."""
+def frame_label(frame: Frame, request: Frame | None, *, names_turns: bool = False) -> str:
+    """Return the label of a message; `request` is the one that it answers.
+
+    With `names_turns` a message that a turn's status stands for has the end of the turn's id too.
+    """
     if frame.kind in (Kind.RESPONSE, Kind.ERROR):
         asked = request.method if request is not None else f"unknown id {frame.id!r}"
         if frame.kind is Kind.RESPONSE:
@@ -57,7 +61,16 @@ def frame_label(frame: Frame, request: Frame | None) -> str:
     name = frame.method or text(event.get("type"))
     if not name:
         return shorten(frame.text(MAX_LABEL_CHARACTERS)) or "(an empty line)"
-    return shorten(f"{name} {_hint(frame.params if frame.method else event)}".rstrip())
+    words = f"{name} {_hint(frame.params if frame.method else event)}".rstrip()
+    return shorten(f"{words}{_turn_suffix(frame)}" if names_turns else words)
+
+
+def _turn_suffix(frame: Frame) -> str:
+    """Return the end of the turn's id, in parentheses."""
+    turn, status = (text(dig(frame.params, "turn", name)) for name in ("id", "status"))
+    if not (frame.method.startswith("turn/") and turn and status):
+        return ""
+    return f" ({turn if len(turn) <= MAX_ID_CHARACTERS else f'…{turn[-MAX_ID_CHARACTERS:]}'})"
 
 
 def _hint(members: Any) -> str:

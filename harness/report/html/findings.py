@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.judge.verdict import Level, Place, Verdict
+from harness.protocol.escapes import visible
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.findings import finding_kinds
 from harness.report.causes import group_by_cause
@@ -35,7 +36,9 @@ KNOWN: Final = "Known deviations"
 GROUPS: Final = (COUNTS, UNCOUNTED, KNOWN)
 MAX_SUBJECTS_SHOWN: Final = 50
 MAX_CLAUSES_SHOWN: Final = 3
+MAX_LAST_WORDS: Final = 200
 _CASE_SUFFIX: Final = ".scenario.yaml"
+_CRASH: Final = "scenario.crash"
 # The order of cards within a group.
 _MARKS: Final = ("ERROR", "FAIL", "MUST", "SHOULD", "INFO", "KNOWN")
 _FAILING: Final = (Verdict.FAIL, Verdict.ERROR)
@@ -213,9 +216,10 @@ def _scenario_cards(report: Report) -> Iterator[Card]:
     alike: dict[tuple[Verdict, str], list[ScenarioResult]] = defaultdict(list)
     for scenario in report.scenarios:
         if scenario.verdict in (*_FAILING, Verdict.KNOWN):
-            alike[scenario.verdict, scenario.reason].append(scenario)
-    for (verdict, reason), scenarios in alike.items():
+            alike[scenario.verdict, _cause_of_failure(scenario)].append(scenario)
+    for (verdict, _), scenarios in alike.items():
         first, is_known = scenarios[0], verdict is Verdict.KNOWN
+        reason, last_words = first.reason, _last_words(first)
         finding, _, line = first.messages[0] if first.messages else ("", "", 0)
         more = f" and {len(scenarios) - 1} more" if len(scenarios) > 1 else ""
         yield Card(
@@ -223,7 +227,7 @@ def _scenario_cards(report: Report) -> Iterator[Card]:
             str(verdict),
             finding or "scenario",
             f"in {first.id}{more}: {first.title}",
-            reason,
+            f"{reason}; its last words: {last_words}" if last_words else reason,
             kind="scenario",
             means=finding_kinds()[finding].means if finding in finding_kinds() else "",
             scenario=first.id,
@@ -240,6 +244,18 @@ def _scenario_cards(report: Report) -> Iterator[Card]:
             known=reason if is_known else "",
             scenarios=tuple(scenario.id for scenario in scenarios),
         )
+
+
+def _cause_of_failure(scenario: ScenarioResult) -> str:
+    """Return what failures with one cause share: a crash in any step is known by its last words."""
+    return _last_words(scenario) or scenario.reason
+
+
+def _last_words(scenario: ScenarioResult) -> str:
+    """Return the last line that a server wrote to stderr before it crashed, "" if it did not."""
+    has_crashed = any(finding == _CRASH for finding, _, _ in scenario.messages[:1])
+    lines = scenario.stderr.strip().splitlines() if has_crashed else []
+    return visible(lines[-1])[:MAX_LAST_WORDS] if lines else ""
 
 
 def _race_cards(report: Report) -> Iterator[Card]:

@@ -368,3 +368,26 @@ def test_json_form_leaves_out_defaults_and_names_each_row() -> None:
             }
         ],
     }
+
+
+def test_second_of_two_messages_that_must_not_both_come_is_the_wrong_one() -> None:
+    talk = Talk().start_thread().start_turn().end_turn().end_turn()
+    by_label = [row for row in messages(judged(talk.trace())) if row.label.startswith("turn/compl")]
+    wrong = [
+        [mark.in_proof for mark in row.marks if mark.rule == "turn.completed-once"]
+        for row in by_label
+    ]
+    assert wrong == [[True], [False]]
+
+
+def test_turns_are_told_apart_where_there_are_several() -> None:
+    talk = (
+        Talk()
+        .start_thread()
+        .start_turn("turn_1")
+        .end_turn()
+        .start_turn("turn_2")
+        .end_turn("turn_2")
+    )
+    labels = [row.label for row in messages(judged(talk.trace())) if "turn/completed" in row.label]
+    assert labels == ["turn/completed completed (turn_1)", "turn/completed completed (turn_2)"]

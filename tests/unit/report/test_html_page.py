@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Level, Place, Verdict
+from harness.protocol.spec.loading import load_book
+from harness.report.html.findings import finding_cards
 from harness.report.html.other_pages import matrix_page
 from harness.report.html.rendering import anchor
 from harness.report.html.scenario_facts import ScenarioFacts
@@ -60,6 +62,27 @@ def test_verdict_comes_first_then_findings_requirements_and_scenarios() -> None:
     assert page.with_id("verdict").text == "RED because of 1 rule, 1 scenario, hygiene.panic"
     told = next(one for one in page.named("pre") if "verdict: RED" in one.text).text
     assert "FAIL turn.completed-once in a/one: two of them" in told
+
+
+def test_crashes_with_the_same_last_words_are_one_finding() -> None:
+    plays = [
+        outcome(
+            f"a/{name}",
+            verdict=Verdict.FAIL,
+            reason=f"the server ended in step {name}",
+            findings=[Finding("scenario.crash", f"the server ended in step {name}")],
+            stderr=f"Traceback\nRuntimeError: {words}\n",
+        )
+        for name, words in (("wait", "index"), ("interrupt", "index"), ("read", "key"))
+    ]
+    cards = finding_cards(report_of(*plays), load_book())
+    assert [(card.scenarios, card.actual) for card in cards] == [
+        (
+            ("a/interrupt", "a/wait"),
+            "the server ended in step interrupt; its last words: RuntimeError: index",
+        ),
+        (("a/read",), "the server ended in step read; its last words: RuntimeError: key"),
+    ]
 
 
 def test_three_worst_findings_stand_below_the_verdict() -> None:

@@ -64,7 +64,7 @@ def test_rows_are_below_their_turn_and_item() -> None:
         "    server → client  item/started  #2",
         "    server → client  item/agentMessage/delta, 3 times: Word Word Word ",
         "    server → client  item/completed  #6",
-        "  server → client  turn/completed inProgress  #7",
+        "  server → client  turn/completed inProgress (turn_1)  #7",
         "turn turn_2: 3 rows",
         "  client → server  turn/start  #8",
         "  server → client  turn/start result inProgress  #9",

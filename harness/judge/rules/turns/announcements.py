@@ -196,7 +196,7 @@ class CompletedOnce(Monitor):
             return [Witness(turn.subject, (frame,))]
         actual = f"{len(turn.completions)} of them, the last with status {turn.status}"
         frames = (turn.completions[0], frame)
-        places = tuple(member(notification, "turn", "status").place for notification in frames)
+        places = tuple(member(notification, "turn", "id").place for notification in frames)
         expected = f"one turn/completed for {turn.subject}"
         return [Violation(turn.subject, frames, expected, actual, places=places)]
 
