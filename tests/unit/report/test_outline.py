@@ -68,7 +68,7 @@ def test_rows_are_below_their_turn_and_item() -> None:
         "turn turn_2: 3 rows",
         "  client → server  turn/start  #8",
         "  server → client  turn/start result inProgress  #9",
-        "  server → client  turn/completed inProgress  #10",
+        "  server → client  turn/completed inProgress (turn_2)  #10",
         "end: closed",
     ]
 
