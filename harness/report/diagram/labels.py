@@ -13,6 +13,7 @@ from harness.trace.mark_rows import to_row
 MAX_LABEL_CHARACTERS: Final = 90
 MAX_NOTE_CHARACTERS: Final = 240
 MAX_ID_CHARACTERS: Final = 8
+ID_END_CHARACTERS: Final = 4
 _NOTE_WORDS: Final = {NoteKind.STEP: "step: ", NoteKind.STDERR: "stderr: "}
 # Characters of a longer line that are kept, around the members that findings name.
 MAX_DETAIL_CHARACTERS: Final = 20_000
@@ -70,7 +71,7 @@ def _turn_suffix(frame: Frame) -> str:
     turn, status = (text(dig(frame.params, "turn", name)) for name in ("id", "status"))
     if not (frame.method.startswith("turn/") and turn and status):
         return ""
-    return f" ({turn if len(turn) <= MAX_ID_CHARACTERS else f'…{turn[-MAX_ID_CHARACTERS:]}'})"
+    return f" ({turn if len(turn) <= MAX_ID_CHARACTERS else f'…{turn[-ID_END_CHARACTERS:]}'})"
 
 
 def _hint(members: Any) -> str:
