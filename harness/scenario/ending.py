@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
+import anyio.lowlevel
 
 from harness.client.peer import Peer
 from harness.client.target.profile import Bounds
@@ -26,6 +27,8 @@ QUIET_SECONDS = 0.05
 # A second wait before silence counts: this process may have been suspended, with messages that
 # arrived meanwhile still unread.
 RECHECK_SECONDS = 0.002
+# A suspension can also outlast that wait: then so many rounds of the loop read what has arrived.
+RECHECK_ROUNDS = 5
 # The interval of checks for conditions without an event.
 POLL_SECONDS = 0.02
 
@@ -122,6 +125,8 @@ class TraceFinisher:
             if seconds_left <= 0 and not outstanding_work and checked_activity < last_activity:
                 checked_activity = last_activity
                 await anyio.sleep(RECHECK_SECONDS)
+                for _ in range(RECHECK_ROUNDS):
+                    await anyio.lowlevel.checkpoint()
                 continue
             if seconds_left <= 0 and not outstanding_work:
                 if not has_obligations and self._may_still_get(now):

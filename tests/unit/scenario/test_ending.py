@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,7 +18,13 @@ from harness.client.target.profile import Bounds
 from harness.client.transport.streams import LineTransport
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
-from harness.scenario.ending import POLL_SECONDS, QUIET_SECONDS, TraceEnding, TraceFinisher
+from harness.scenario.ending import (
+    POLL_SECONDS,
+    QUIET_SECONDS,
+    RECHECK_SECONDS,
+    TraceEnding,
+    TraceFinisher,
+)
 from harness.trace.connection_ledgers import ConnectionLedgers
 from harness.trace.frame import Kind
 from harness.trace.marks import Closed, ModelCall, Settled
@@ -105,9 +113,24 @@ def error(will_retry: bool) -> dict[str, Any]:
     return {"method": "error", "params": params}
 
 
+def suspend_in_each_recheck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the machine take the processor away for longer than the wait that looks again."""
+    sleep = anyio.sleep
+
+    async def suspended_sleep(seconds: float) -> None:
+        if seconds == RECHECK_SECONDS:
+            asyncio.get_running_loop().call_soon(threading.Event().wait, 2 * RECHECK_SECONDS)
+        await sleep(seconds)
+
+    monkeypatch.setattr(anyio, "sleep", suspended_sleep)
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["held up once", "held up again"])
 async def test_a_message_that_came_while_we_were_held_up_is_read_before_the_end(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, twice: bool
 ) -> None:
+    if twice:
+        suspend_in_each_recheck(monkeypatch)
     async with staged_for_two(turn=False) as (stage, server), anyio.create_task_group() as group:
         recorder, held_up = stage.peer.recorder, anyio.Event()
         now = recorder.elapsed_seconds
