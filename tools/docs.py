@@ -6,10 +6,11 @@ Edit the tables or the rules, never these pages. Of docs/reports.md only the tab
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from harness.cli.commands.explain import rule_table
-from harness.cli.commands.file_schemas import FILE_SCHEMAS
+from harness.cli.commands.file_schemas import FILE_SCHEMAS, file_schema
 from harness.judge.rules.discovery import every_rule
 from harness.protocol.spec.findings import finding_kinds
 from harness.protocol.spec.loading import load_book
@@ -52,7 +53,7 @@ def pages() -> dict[str, Callable[[], str]]:
         "docs/state-machines.md": lambda: _page(MACHINES_HEAD, *machine_pages()),
         "docs/reports.md": lambda: _with_findings((ROOT / "docs/reports.md").read_text("utf-8")),
         **_suite_in_work(),
-        **{f"docs/{name}.schema.json": text for name, text in FILE_SCHEMAS.items()},
+        **{f"docs/{name}.schema.json": partial(file_schema, name) for name in FILE_SCHEMAS},
         "docs/man/harness.1": harness_page,
         "docs/man/agent.1": agent_page,
     }

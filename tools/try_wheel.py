@@ -56,7 +56,7 @@ COMMANDS: list[tuple[list[str], int, str]] = [
     (
         ["agent", "exec", "--skip-git-repo-check", "--scenario", "turns/plain-turn", "hello"],
         0,
-        "",
+        "Hello there.",
     ),
 ]
 

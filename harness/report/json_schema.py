@@ -4,7 +4,6 @@ import json
 import re
 from typing import Any, cast
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _WORDS = {"None": "null", "True": "true", "False": "false"}
 _PYTHON = re.compile(rf"\b({'|'.join(_WORDS)})\b")
 _EMPTY: dict[str, Any] = {"array": [], "object": {}}

@@ -1,13 +1,13 @@
 """The JSON Schema of the JSON report, for readers in other languages."""
 
-import json
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from harness.judge.verdict import Verdict
+from harness.protocol.spec.schemas import DRAFT
 from harness.report.json_form import VERSION
-from harness.report.json_schema import DRAFT, for_readers, prune_definitions
+from harness.report.json_schema import for_readers, prune_definitions
 from harness.report.results.report import Report
 
 REPORT_SCHEMA_ID = "report.schema.json"
@@ -64,8 +64,3 @@ def report_schema() -> dict[str, Any]:
     }
     prune_definitions(whole)
     return whole
-
-
-def report_schema_text() -> str:
-    """Return the schema as the text that is committed in docs/."""
-    return json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -3,12 +3,12 @@
 The marks are those of the reader: each class of marks is one row of `$defs`.
 """
 
-import json
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.report.json_schema import DRAFT, for_readers
+from harness.protocol.spec.schemas import DRAFT
+from harness.report.json_schema import for_readers
 from harness.trace.frame import DamageKind, Direction, Origin
 from harness.trace.mark_rows import mark_classes
 from harness.trace.marks import MARKS_VERSION
@@ -43,11 +43,6 @@ def trace_schema() -> dict[str, Any]:
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in names],
         "$defs": definitions,
     }
-
-
-def trace_schema_text() -> str:
-    """Return the schema as the text that is committed in docs/."""
-    return json.dumps(trace_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _head(definitions: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ each other.
 import json
 from typing import Any, cast
 
-from harness.protocol.spec.schemas import SchemaBook
+from harness.protocol.spec.schemas import DRAFT, SchemaBook
 from harness.scenario.families import Family
 from harness.scenario.filler import KINDS
 from harness.scenario.model import Scenario
@@ -15,7 +15,6 @@ from harness.scenario.words import protocol_words
 
 SCENARIO_SCHEMA_ID = "scenario.schema.json"
 FAMILY_SCHEMA_ID = "family.schema.json"
-_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # Models and keys whose mapping may be written as one text.
 _SHORT = (("Message", "message"), ("PlanItem", "plan_item"), ("Run", "run"))
@@ -40,7 +39,7 @@ def json_schema() -> dict[str, Any]:
     body: dict[str, Any] = _with_words(_with_filler(schema))
     body["$defs"]["Filler"] = _FILLER
     return {
-        "$schema": _DRAFT,
+        "$schema": DRAFT,
         "$id": SCENARIO_SCHEMA_ID,
         **body,
         "title": "A scenario of the session protocol's harness",
@@ -61,7 +60,7 @@ def family_schema() -> dict[str, Any]:
     }
     schema["properties"]["scenario"] = {"$ref": "#/$defs/Template"}
     title = "A family of scenarios of the session protocol's harness"
-    return {"$schema": _DRAFT, "$id": FAMILY_SCHEMA_ID, **schema, "$defs": defs, "title": title}
+    return {"$schema": DRAFT, "$id": FAMILY_SCHEMA_ID, **schema, "$defs": defs, "title": title}
 
 
 def schema_text(*, family: bool = False) -> str:

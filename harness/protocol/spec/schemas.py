@@ -17,6 +17,9 @@ from harness.protocol.spec.errors import RawError, SchemaError, describe
 from harness.protocol.spec.yamlfile import BookError, load_schemas, schema_files
 from harness.protocol.values import value_at
 
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+"""The version of JSON Schema in which ours are published."""
+
 Step: TypeAlias = str | int
 Path: TypeAlias = tuple[Step, ...]
 Node: TypeAlias = dict[str, Any]
