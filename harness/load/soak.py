@@ -30,7 +30,7 @@ from harness.load.session import Session
 from harness.play.config import Config
 
 READINGS: Final = 150
-MIN_READING_SECONDS: Final = 0.2
+MIN_READING_SECONDS: Final = 0.05
 MAX_READING_SECONDS: Final = 10.0
 JUDGED_CONNECTIONS: Final = 10
 """One connection in ten is recorded, beginning with the first."""

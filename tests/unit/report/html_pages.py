@@ -22,7 +22,11 @@ STATIC = files("harness.report.html") / "static"
 class Element:
     tag: str
     attributes: dict[str, str]
-    text: str = ""
+    parts: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
 
 
 @dataclass
@@ -53,7 +57,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         for element in self._open:
-            element.text += data
+            element.parts.append(data)
 
     def named(self, tag: str) -> list[Element]:
         return [element for element in self.elements if element.tag == tag]
