@@ -46,7 +46,7 @@ lint: $(STAMP) ## the lines that each room may have, format, lint, types
 	@$(BIN)/python -m tools.weight --budget
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/pyright
+	@NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/pyright
 
 check: lint sandbox ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults tests/agreement tests/docs

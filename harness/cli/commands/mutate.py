@@ -1,7 +1,9 @@
 """`harness mutate`: inject faults into a server's messages and check that the rules find them."""
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from anyio.from_thread import start_blocking_portal
@@ -15,7 +17,7 @@ from harness.play.config import Config, configure
 from harness.play.interruption import Interrupted, Interruption
 from harness.search.cluster.connection import ClusterLost, open_cluster
 from harness.search.mutation.campaign import Campaign, known_occasions
-from harness.search.mutation.result import FaultResult, Score
+from harness.search.mutation.result import FORMAT, FaultResult, Score
 from harness.search.mutation.result_text import lines
 from harness.search.mutation.suite import Suite, base_of
 from harness.search.worker_processes import WorkerLost, encode_config
@@ -25,6 +27,7 @@ from harness.trace.surfaces import scenario_of
 Say = Callable[[str], None]
 # The reference server's profile: it offers everything, so every fault must find a place.
 _OWN_PROFILE = "reference"
+_RESULTS = "results.json"
 
 
 def mutate_target(
@@ -35,23 +38,29 @@ def mutate_target(
     sample: int = 0,
     workers: int = 2,
     on: str = "",
+    resume: bool = False,
     json_target: str = "",
     say: Say = print,
 ) -> int:
     """Try faults on a target, print and write the results, and return the exit status.
 
     `target_options` are the arguments of `configure`; `fault` and `rule` are comma-separated ids;
-    `sample` keeps that many faults; `on` names a cluster. Raises `UsageError` for an unknown id or
-    unusable option.
+    `sample` keeps that many faults; `on` names a cluster; `resume` keeps what the run before
+    killed or found masked. Raises `UsageError` for an unknown id or unusable option.
     """
     check_targets(json_target)
     config = configure(**target_options)
     faults = sample_faults(choose_faults(config, fault, rule), sample)
-    interruption = Interruption(base_of(config))
+    base = base_of(config)
+    interruption = Interruption(base)
     interruption.install()
     score = Score(config.profile.name, len(faults))
+    if resume:
+        score.results = read_results(base / _RESULTS, score.target, faults)
+        say(f"--resume: {len(score.results)} of {len(faults)} faults were killed or masked before")
+    tried = {result.fault for result in score.results}
     campaign = Campaign(
-        faults,
+        {name: candidate for name, candidate in faults.items() if name not in tried},
         Suite(config).ids(_known_scenarios(faults) if sample else None),
         {"config": encode_config(config)},
         score,
@@ -79,6 +88,7 @@ def mutate_target(
         interruption.remove()
     for line in lines(score):
         say(line)
+    write_json(score.as_json(), str(base / _RESULTS))
     if json_target:
         write_json(score.as_json(), json_target)
     if interruption.signal:
@@ -130,6 +140,24 @@ def sample_faults(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
         return faults
     names = list(faults)
     return {name: faults[name] for name in (names[n * len(names) // count] for n in range(count))}
+
+
+def read_results(path: Path, target: str, faults: Collection[str]) -> list[FaultResult]:
+    """Return which of these faults the stored run on `target` killed or found masked.
+
+    The others are tried again: a survivor may be killed by now. Raises `UsageError` if no run of
+    this target is stored, or it cannot be read.
+    """
+    try:
+        stored = json.loads(path.read_bytes())
+        is_same = (stored["format"], stored["target"]) == (FORMAT, target)
+        results = [FaultResult.read(result) for result in stored["faults"] if is_same]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        is_same, results = False, []
+    if not is_same:
+        raise UsageError(f"--resume: {path} has no run of target {target!r}; leave out --resume")
+    kept = (Outcome.KILLED, Outcome.MASKED)
+    return [result for result in results if result.fault in faults and result.outcome in kept]
 
 
 def _known_scenarios(faults: Iterable[str]) -> set[str]:

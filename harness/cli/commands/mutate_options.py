@@ -30,6 +30,9 @@ def mutate(
     timeout_scale: ScaleOption = 1.0,
     workers: Annotated[int, typer.Option("-n", min=1, help="worker processes")] = 2,
     on: OnOption = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="only the faults that the run before left alive")
+    ] = False,
     json: JsonOption = "",
 ) -> None:
     """Put each fault between a server and the rules: does its rule notice?
@@ -48,6 +51,7 @@ def mutate(
             sample=sample,
             workers=workers,
             on=on,
+            resume=resume,
             json_target=json,
             say=partial(say, err=json == STANDARD_OUTPUT),
         )

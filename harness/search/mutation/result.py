@@ -57,6 +57,19 @@ class FaultResult:
     why: str = ""
     places: tuple[str, ...] = ()
 
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> "FaultResult":
+        """Return a result from the JSON of an earlier run."""
+        return cls(
+            fault=str(data["fault"]),
+            rule=str(data["rule"]),
+            reason=str(data["reason"]),
+            outcome=Outcome(data["outcome"]),
+            attempts=tuple(Attempt.read(attempt) for attempt in data["attempts"]),
+            why=str(data["why"]),
+            places=tuple(data["places"]),
+        )
+
     @property
     def live(self) -> bool:
         """Return whether the last attempt was played live."""

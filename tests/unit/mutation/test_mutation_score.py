@@ -1,11 +1,14 @@
 """The score of a mutation run, its exit status, and the story of surviving faults."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from harness.cli.commands.mutate import exit_status, sample_faults
+from harness.cli.commands.mutate import exit_status, read_results, sample_faults
+from harness.errors import UsageError
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
 from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
@@ -98,6 +101,29 @@ def test_the_results_are_written_by_fault() -> None:
 def test_an_attempt_is_read_as_another_process_told_it() -> None:
     told = Score("mine", 1, [result("a", SURVIVED, ATTEMPT)]).as_json()
     assert Attempt.read(told["faults"][0]["attempts"][0]) == ATTEMPT
+
+
+def test_a_resumed_run_keeps_killed_and_masked_faults(tmp_path: Path) -> None:
+    found = [result("a", KILLED, ATTEMPT), result("b", SURVIVED), result("c", MASKED)]
+    path = tmp_path / "earlier.json"
+    path.write_text(json.dumps(Score("mine", 4, [*found, result("other", KILLED)]).as_json()))
+    assert read_results(path, "mine", ["a", "b", "c", "d"]) == [found[0], found[2]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"format": 1, "target": "mine"}',
+        '{"format": 1, "target": "other", "faults": []}',
+        '{"format": 9, "target": "mine", "faults": []}',
+    ],
+)
+def test_without_a_run_of_this_target_nothing_is_resumed(tmp_path: Path, text: str) -> None:
+    (path := tmp_path / "results.json").write_text(text)
+    with pytest.raises(UsageError, match="has no run of target 'mine'; leave out --resume"):
+        read_results(path, "mine", ["a"])
 
 
 @pytest.mark.parametrize("count", [1, 7, 100])
