@@ -19,6 +19,7 @@ commands:
   app-server    serve the agent session protocol on standard input and output
   exec          run one turn without a user, and print what came of it
   mcp           list, add, remove and sign in to MCP servers
+  login, logout in a dialect: store, tell of and remove an API key
 
 options:
   -c, --config KEY=VALUE               a setting, as after the command
@@ -111,6 +112,8 @@ def _run(words: list[str], settings: Sequence[str] = ()) -> int:
             with _fast_imports():
                 from reference_server.cli import mcp
             return mcp.run(rest, settings)
+        case ["login" | "logout", *_] if (status := _log_in_or_out(words)) is not None:
+            return status
         case ["--version", *_]:
             return _print(f"{_version_line()}\n")
         case ["--help" | "-h", *_]:
@@ -134,6 +137,18 @@ def _run_after_options(words: list[str]) -> int:
         sys.stderr.write(f"agent: {error}; see agent --help\n")
         return 2
     return _run(rest, settings)
+
+
+def _log_in_or_out(words: list[str]) -> int | None:
+    """Log in or out as the chosen release does; None without a dialect that can."""
+    if not os.environ.get("AGENT_DIALECT"):
+        return None
+    from reference_server.cli import login
+    from reference_server.dialect.choice import dialect_of
+
+    dialect = dialect_of(os.environ)
+    row = dialect.login if dialect is not None else None
+    return None if row is None else login.run(words, saved=row.saved, status=row.status)
 
 
 def _version_line() -> str:

@@ -125,3 +125,103 @@ def test_options_that_clients_pass_to_a_release_are_taken(codex: str, tmp_path: 
     refused = run([str(AGENT), *words], tmp_path)
     assert refused.returncode == 2
     assert "there is no option --stdio" in refused.stderr
+
+
+KEY = "sk-test1234567890abcdef"
+OLD, NEW = "codex-0.107", "codex-0.169"
+TOLD = {
+    OLD: ("Successfully logged in\n", "Logged in using an API key - {}\n"),
+    NEW: (
+        "API key saved. Authentication is checked when you send a request.\n",
+        "API key configured - {}\nAuthentication is checked when you send a request.\n",
+    ),
+}
+
+
+def log_in(home: Path, key: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    return run_agent(
+        [str(AGENT), "login", "--with-api-key"],
+        env={"HOME": str(home), "PATH": os.environ["PATH"], **variables},
+        input=key,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+@pytest.mark.parametrize(
+    ("key", "masked"),
+    [(KEY, "sk-test1***bcdef"), ("sk-1234567890", "***"), ("sk-12345678901", "sk-12345***78901")],
+)
+def test_a_key_is_saved_told_and_removed(
+    release: str, key: str, masked: str, tmp_path: Path
+) -> None:
+    """The releases 0.107.0 and 0.169.0 wrote these words on standard error."""
+    settings = tmp_path / "new" / "settings"
+    variables = {"AGENT_DIALECT": release, "CODEX_HOME": str(settings)}
+    saved, status = TOLD[release]
+
+    def said(*words: str) -> tuple[int, str]:
+        ended = run([str(AGENT), *words], tmp_path, **variables)
+        assert ended.stdout == ""
+        return ended.returncode, ended.stderr
+
+    assert said("login", "status") == (1, "Not logged in\n")
+    assert said("logout") == (0, "Not logged in\n")
+    ended = log_in(tmp_path, f"{key}\n", **variables)
+    assert (ended.returncode, ended.stderr) == (0, f"Reading API key from stdin...\n{saved}")
+    file = settings / "auth.json"
+    assert json.loads(file.read_text()) == {"auth_mode": "apikey", "OPENAI_API_KEY": key}
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert said("login", "status") == (0, status.format(masked))
+    assert said("logout") == (0, "Successfully logged out\n")
+    assert not file.exists()
+
+
+def test_a_double_is_logged_in_until_its_client_logs_out(tmp_path: Path) -> None:
+    variables = {"AGENT_DIALECT": OLD, "AGENT_PROGRAM_SOCKET": "nobody listens here"}
+    statuses = [
+        run([str(AGENT), *words.split()], tmp_path, **variables).returncode
+        for words in ("login status", "logout", "login status")
+    ]
+    assert statuses == [0, 0, 1]
+    assert log_in(tmp_path, KEY, **variables).returncode == 0
+    assert run([str(AGENT), "login", "status"], tmp_path, **variables).returncode == 0
+
+
+def test_no_key_is_not_saved(tmp_path: Path) -> None:
+    ended = log_in(tmp_path, " \n", AGENT_DIALECT=NEW)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
+        1,
+        "No API key provided via stdin.",
+    )
+    assert run([str(AGENT), "login", "status"], tmp_path, AGENT_DIALECT=NEW).returncode == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"OPENAI_API_KEY": null}', "[" * 9999])
+def test_file_without_a_key_is_not_logged_in(text: str, tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "auth.json").write_text(text)
+    ended = run([str(AGENT), "login", "status"], tmp_path, AGENT_DIALECT=NEW)
+    assert (ended.returncode, ended.stderr) == (1, "Not logged in\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [(["login", "me"], 2), (["logout", "now"], 2), (["login"], 1)]
+)
+def test_other_words_of_login_end_with_one_line(
+    words: list[str], status: int, tmp_path: Path
+) -> None:
+    ended = run([str(AGENT), *words], tmp_path, AGENT_DIALECT=NEW)
+    assert ended.returncode == status
+    assert ended.stderr.startswith("codex: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_without_a_dialect_there_is_no_login(tmp_path: Path) -> None:
+    ended = run([str(AGENT), "login", "status"], tmp_path)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "agent: there is no command `login`; see agent --help\n",
+    )

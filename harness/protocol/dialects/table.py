@@ -205,6 +205,13 @@ class UnknownNoteRow(NamedTuple):
     line: str
 
 
+class LoginRow(NamedTuple):
+    """The release's words when a key was saved, and of `login status` with a masked `{key}`."""
+
+    saved: str
+    status: str
+
+
 class Dialect(NamedTuple):
     """The rows of one release.
 
@@ -242,6 +249,7 @@ class Dialect(NamedTuple):
     final_failures: FinalFailuresRow | None = None
     told_to_all: frozenset[str] = frozenset()
     unknown_note: UnknownNoteRow | None = None
+    login: LoginRow | None = None
 
 
 def load_table() -> dict[str, Any]:
@@ -401,6 +409,7 @@ def _select(table: Mapping[str, Any], release: str) -> Dialect:
             None,
         ),
         told_to_all=frozenset(row["method"] for row in rows("told_to_all")),
+        login=next((LoginRow(row["saved"], row["status"]) for row in rows("login")), None),
     )
 
 

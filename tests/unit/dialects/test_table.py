@@ -18,6 +18,7 @@ from reference_server.dialect.mappers import FORMS
 KINDS = (
     *("member", "rename", "word", "shape", "drop", "method", "order", "error_code", "client_word"),
     *("notification", "hold", "refuse", "final_failure", "told_to_all", "unknown_note"),
+    "login",
 )
 
 
