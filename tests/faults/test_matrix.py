@@ -33,8 +33,11 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
     trace = load(GOOD / f"{name}.jsonl", classify_of=classify_of)
     book, rules = load_book(), all_rules().values()
     applied = apply_each(all_faults().values(), trace)
-    for name_of_fault, broken in applied.items():
+    for broken in applied.values():
         assert [frame.seq for frame in broken.frames] == list(range(len(broken.frames)))
+    # A fault is judged on a quarter of the traces that it fits, another quarter than the next one.
+    quarter = list(BUILDERS).index(name) % 4
+    for name_of_fault, broken in list(applied.items())[quarter::4]:
         rows = judge(book, broken, rules)
         assert [row for row in rows if row.subject == CRASH_SUBJECT] == [], name_of_fault
     assert len(applied) > {SESSION: 20, EXEC: 10}.get(trace.header.surface, 0)
