@@ -6,6 +6,7 @@ message was written first. Between connections it is the order in which the harn
 messages.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
 
@@ -52,6 +53,11 @@ def by_arrival(frames: Iterable[Frame]) -> list[Frame]:
 def earliest(frames: Iterable[Frame]) -> Frame | None:
     """Return the message that the client sent or received first, None if there is none."""
     return min(frames, key=_ARRIVAL, default=None)
+
+
+def frames_until(trace: Trace, frame: Frame) -> list[Frame]:
+    """Return the messages of the trace up to and including a frame, in order."""
+    return trace.frames[: bisect_right(trace.frames, frame.seq, key=_ARRIVAL)]
 
 
 def frames_before(trace: Trace, frame: Frame, limit: int) -> list[Frame]:

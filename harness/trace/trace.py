@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from harness.trace.correlation import same_id
+from harness.trace.correlation import Correlation, same_id
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MARKS_VERSION, MarkBody
 from harness.trace.surfaces import SESSION
@@ -105,6 +106,16 @@ class Trace:
     damage: list[str] = field(default_factory=list[str])
     begins_late: bool = False
     stderr: list[StderrLine] = field(default_factory=list[StderrLine])
+    _pairs: Correlation = field(init=False, repr=False, compare=False, default_factory=Correlation)
+    _paired: int = field(init=False, repr=False, compare=False, default=0)
+
+    @property
+    def pairs(self) -> Correlation:
+        """The requests and answers among all frames so far."""
+        for frame in islice(self.frames, self._paired, None):
+            self._paired += 1
+            self._pairs.feed(frame)
+        return self._pairs
 
     def before(self, first: Frame, second: Frame) -> bool | None:
         """Return whether `first` came before `second`; None if the order is not known.

@@ -8,9 +8,9 @@ The scope of turn ids is not specified. So a turn is identified by its thread an
 server may count the turns of each thread from one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import Correlation
@@ -20,6 +20,8 @@ from harness.trace.trace import Trace
 
 # The requests whose answer gives a thread to the client.
 OPENING_METHODS = ("thread/start", "thread/resume", "thread/fork")
+
+R = TypeVar("R")
 
 
 @dataclass(slots=True, eq=False)
@@ -140,6 +142,16 @@ class Conversation:
         # The turn of the latest message, cached since many rules ask for it.
         self._latest: Frame | None = None
         self._latest_turn: TurnView | None = None
+        self._readers: dict[Callable[[Trace], Any], Any] = {}
+
+    def reader(self, kind: Callable[[Trace], R], trace: Trace) -> R:
+        """Return the one reader of this class that all rules of the connection share.
+
+        Only for readers that each rule asks up to the current message.
+        """
+        if kind not in self._readers:
+            self._readers[kind] = kind(trace)
+        return self._readers[kind]
 
     def feed(self, frame: Frame) -> None:
         """Add one frame to the view."""

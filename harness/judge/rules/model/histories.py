@@ -29,7 +29,7 @@ class _HistoryInCalls(Monitor, ABC):
     """
 
     def begin(self) -> None:
-        self._histories = ThreadHistories(self.trace)
+        self._histories = self.conversation.reader(ThreadHistories, self.trace)
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:

@@ -14,7 +14,6 @@ from typing import Any, Final, cast
 from harness.judge.rules.shared.thread_histories import rolled_back_turns
 from harness.judge.rules.shared.view_queries import is_failure
 from harness.protocol.values import dig, obj, text
-from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import StepBegins
 from harness.trace.order import came_before, marked_before
@@ -197,7 +196,6 @@ class KnownThreads:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._read = 0
-        self._correlation = Correlation()
         self._exchanges: dict[Frame, list[tuple[KnownThread, Exchange]]] = {}
         self.threads: dict[str, KnownThread] = {}
 
@@ -220,7 +218,7 @@ class KnownThreads:
         )
 
     def _add_frame(self, frame: Frame) -> None:
-        request = self._correlation.feed(frame)
+        request = self._trace.pairs.request_of(frame)
         if frame.kind is Kind.REQUEST:
             if not frame.from_target:
                 self._add_request(frame)

@@ -121,7 +121,7 @@ class ListMonitor(Monitor):
 
     def begin(self) -> None:
         """Set up the shared state; a rule with state of its own must call this too."""
-        self._threads = KnownThreads(self.trace)
+        self._threads = self.conversation.reader(KnownThreads, self.trace)
         self._open: dict[tuple[str, str], Pages] = {}
 
     def pages(self, answer: Frame) -> Pages | None:

@@ -190,5 +190,5 @@ def _brief(body: str) -> str:
 
 
 def _may_write_files(frame: Frame) -> bool:
-    is_item_event = frame.from_target and frame.method in ("item/started", "item/completed")
-    return is_item_event and item_in(frame).get("type") in _WORK
+    is_item_event = frame.method in ("item/started", "item/completed")
+    return is_item_event and frame.from_target and item_in(frame).get("type") in _WORK

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from harness.judge.rules.shared.view_queries import is_failure
 from harness.protocol.values import arr, dig, obj, text
-from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import Leaving, MarkBody, StepBegins
-from harness.trace.order import came_before, marked_before
+from harness.trace.order import came_before, frames_until, marked_before
 from harness.trace.trace import Trace
 from harness.trace.views import OPENING_METHODS
 
@@ -33,10 +32,11 @@ class Exchanges:
 
     def __init__(self, trace: Trace, until: Frame | None = None) -> None:
         self.trace = trace
-        self.frames = [
-            frame for frame in trace.frames if until is None or not came_before(until, frame)
+        self.frames = trace.frames if until is None else frames_until(trace, until)
+        self._until = until
+        self._requests = [
+            frame for frame in self.frames if frame.kind is Kind.REQUEST and not frame.from_target
         ]
-        self._correlation = Correlation(self.frames)
 
     def requests(self, *methods: str, before: Frame | None = None) -> Iterator[Frame]:
         """Yield the requests with some methods that were sent before a message, in order."""
@@ -46,11 +46,10 @@ class Exchanges:
 
     def all_requests(self, *, before: Frame | None = None) -> Iterator[Frame]:
         """Yield all requests of clients that were sent before a message, in order."""
-        for frame in self.frames:
+        for frame in self._requests:
             if before is not None and not came_before(frame, before):
                 return
-            if frame.kind is Kind.REQUEST and not frame.from_target:
-                yield frame
+            yield frame
 
     def was_opened(self, thread_id: str, *methods: str, before: Frame) -> bool:
         """Return whether some client opened a thread by one of `methods` before a message.
@@ -109,11 +108,14 @@ class Exchanges:
 
     def answer_of(self, request: Frame) -> Frame | None:
         """Return the first answer to a request, None if it is unanswered."""
-        return self._correlation.answer_of(request)
+        answer = self.trace.pairs.answer_of(request)
+        if answer is None or self._until is None or not came_before(self._until, answer):
+            return answer
+        return None
 
     def request_of(self, answer: Frame) -> Frame | None:
         """Return the request of an answer, None if it is unknown."""
-        return self._correlation.request_of(answer)
+        return self.trace.pairs.request_of(answer)
 
 
 def thread_of_request(request: Frame) -> str:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from harness.judge.rules.shared.state_tracking import COMPLETED
 from harness.judge.rules.shared.view_queries import is_failure, item_in, turn_in
 from harness.protocol.values import arr, dig, obj, text
-from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import ModelCall, ModelEnd, ServerEnded
 from harness.trace.message_texts import is_in_text
@@ -164,7 +163,6 @@ class ThreadHistories:
         self._trace = trace
         self._read = 0
         self._marks_read = 0
-        self._correlation = Correlation()
         self._starts: dict[Frame, SaidTurn] = {}
         self._open: list[SaidTurn] = []
         self._by_call: dict[int, SaidTurn] = {}
@@ -259,7 +257,7 @@ class ThreadHistories:
             if frame.from_target:
                 self._add_notification(frame)
             return
-        request = self._correlation.feed(frame)
+        request = self._trace.pairs.request_of(frame)
         if frame.kind is Kind.REQUEST:
             if not frame.from_target:
                 self._add_request(frame)

@@ -170,7 +170,7 @@ class Calls(Undisturbed, ABC):
     def _calls_with_input(self, end: Frame) -> list[ModelCall]:
         """Return the calls that contain the input of an ended turn, [] if another turn has it."""
         if self._histories is None:
-            self._histories = ThreadHistories(self.trace)
+            self._histories = self.conversation.reader(ThreadHistories, self.trace)
         self._histories.read_until(end)
         turn = self._histories.turn_of_end(end)
         if turn is None or self._histories.has_too_many_texts or not turn.inputs[0]:

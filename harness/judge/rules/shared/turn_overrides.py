@@ -15,7 +15,6 @@ from harness.judge.rules.shared.thread_histories import rolled_back_turns
 from harness.judge.rules.shared.view_queries import is_failure, turn_in
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
-from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import ServerEnded, StepBegins
 from harness.trace.order import came_before, marked_before
@@ -69,7 +68,6 @@ class TurnOverrides:
     def __init__(self, trace: Trace, param: str, is_valid: Callable[[str], bool] = bool) -> None:
         self._trace, self._param, self._is_valid = trace, param, is_valid
         self._read = self._marks_read = 0
-        self._correlation = Correlation()
         self._settings: dict[str, _Settings] = {}
         self._expected: dict[Frame, Override | None] = {}
 
@@ -97,7 +95,7 @@ class TurnOverrides:
             if frame.from_target and frame.method == "turn/completed":
                 self._end_turn(frame)
             return
-        request = self._correlation.feed(frame)
+        request = self._trace.pairs.request_of(frame)
         if frame.kind is Kind.REQUEST and not frame.from_target:
             self._add_request(frame)
         elif request is not None and frame.from_target:

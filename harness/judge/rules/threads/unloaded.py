@@ -24,7 +24,7 @@ class _Unloaded(Monitor):
     """Base of rules on threads made in the trace that are certainly not loaded."""
 
     def begin(self) -> None:
-        self._threads = KnownThreads(self.trace)
+        self._threads = self.conversation.reader(KnownThreads, self.trace)
         self._in_memory: list[tuple[Frame, set[str]]] = []
 
     @on_answer("thread/loaded/list")

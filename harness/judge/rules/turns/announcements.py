@@ -34,7 +34,6 @@ from harness.judge.rules.shared.violations import member, several, wrong
 from harness.judge.verdict import Level, Place
 from harness.protocol.spec.machines import TURN
 from harness.protocol.values import MISSING, dig, obj, text
-from harness.trace.correlation import Correlation
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.obligations import Obligation, ObligationKind
@@ -241,11 +240,10 @@ class Completes(Monitor):
 
     def _was_archived(self, item: Obligation) -> bool:
         """Return whether any client archived the thread after this one had seen the turn."""
-        answers = Correlation(self.trace.frames)
         for request in self.trace.frames:
             if request.kind is not Kind.REQUEST or request.method != "thread/archive":
                 continue
-            answer = answers.answer_of(request)
+            answer = self.trace.pairs.answer_of(request)
             if answer is None or is_failure(answer) or not came_before(item.frame, answer):
                 continue
             if text(obj(request.params).get("threadId")) == item.thread:
