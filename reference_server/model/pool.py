@@ -133,7 +133,8 @@ def _connection_of(transport: "ModelConnection | httpx.AsyncBaseTransport") -> M
 
 def proxy_for(address: str) -> str | None:
     """Return the proxy that the environment (or the system) names for an address, if any."""
-    if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
+    names = {name.lower() for name in os.environ} - {"no_proxy"}
+    if sys.platform == "linux" and not any(name.endswith("_proxy") for name in names):
         return None  # Spare the import below, as long as all others of a short turn together.
     from urllib.request import getproxies, proxy_bypass
 
