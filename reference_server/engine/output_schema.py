@@ -44,15 +44,22 @@ class SchemaChecker:
 
     def __init__(self) -> None:
         self._places = anyio.CapacityLimiter(CHECKS_AT_ONCE)
+        # The last schema that could be compiled: clients send the same one with many turns.
+        self._compiled = ""
 
     async def compile(self, schema: Fields) -> "OutputSchema":
         """Return the schema after compiling it. Raises BadSchema if that fails."""
+        # As text: in Python true equals 1, of which only one may be valid.
+        words = json.dumps(schema)
+        if words == self._compiled:
+            return OutputSchema(schema, self)
         try:
             answer = await self.ask(schema, None)
         except CheckFailed as failure:
             raise BadSchema(f"it cannot be compiled: {failure}; make it simpler") from None
         if problem := answer.get("bad"):
             raise BadSchema(str(problem))
+        self._compiled = words
         return OutputSchema(schema, self)
 
     async def ask(self, schema: Fields, text: str | None) -> Fields:
