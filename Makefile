@@ -73,7 +73,7 @@ clients: $(STAMP) sandbox ## install nine public clients, and use each on a rele
 	@$(BIN)/python -m tools.clients
 
 bugs: $(STAMP) sandbox ## each planted bug, and the scenario that must tell of it; each fault on each trace
-	@$(BIN)/python -m pytest -q -n 4 -m bugs tests/conformance/test_bugs.py tests/conformance/test_command_strangers.py tests/conformance/test_sdk_strangers.py tests/conformance/test_sdk_on_agent.py tests/conformance/test_exec_programs.py tests/faults/test_matrix.py tests/fuzz/test_ten_broken_servers.py
+	@$(BIN)/python -m pytest -q -n 4 -m bugs tests/conformance/test_bugs.py tests/conformance/test_command_strangers.py tests/conformance/test_sdk_strangers.py tests/conformance/test_sdk_on_agent.py tests/conformance/test_exec_programs.py tests/faults/test_matrix.py tests/fuzz/test_ten_broken_servers.py tests/fuzz/test_sequence_search.py
 
 kills: $(STAMP) ## the reference server, killed at some moments of each play; `test` judges what each kill would leave
 	@$(BIN)/python -m pytest -q -n 4 -m kills tests/server

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from harness.play.config import configure
-from harness.search.sequences import alphabet, goals
+from harness.search.sequences import alphabet, goals, kept_plan
 from harness.search.sequences import search as searching
 from harness.search.sequences.goals import Plan
+from harness.search.sequences.kept_plan import KEPT, KEPT_ACROSS
 from harness.search.sequences.planning import ONE_THREAD, TWO_THREADS, Goal, plan_tuples
 from harness.search.sequences.search import SequenceCampaign, search_sequences
+from tests.conformance.bugs.playing import SERVE
+from tests.conformance.bugs.registry import every
 from tests.processes import run_warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
@@ -135,3 +138,38 @@ def test_leak_between_threads_is_confirmed_by_a_later_plan(monkeypatch: pytest.M
     campaign = search_with(ONE_THREAD, TWO_THREADS)
     assert [failure.cause for failure in campaign.failures] == ["item.completed-after-started"]
     assert campaign.unsteady == []
+
+
+BUGS = {name: one for name, one in every().items() if one.sequences}
+# The operation after which it shows, the kept state that shows it, and the plan.
+LOST_BY = {
+    "a-failure-ends-approvals": ("failed turn", "session approvals", KEPT),
+    "an-interrupt-takes-overrides-back": ("interrupt reply", "settings", KEPT),
+    "a-schema-is-of-all-threads": ("turn", "schemas", KEPT_ACROSS),
+    "a-diff-is-that-of-all-threads": ("accept patch", "patches", KEPT_ACROSS),
+    "a-failed-thread-stays-active": ("failed turn", "", ONE_THREAD),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [next(iter(BUGS)), *(pytest.param(one, marks=pytest.mark.bugs) for one in [*BUGS][1:])]
+)
+def test_state_lost_in_another_operation_is_reported(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    operation, state, scope = LOST_BY[name]
+    # Three fill a conversation: after a restart, with another client, fewer rules judge.
+    names = ("turn", operation, "retried turn")
+    some = tuple(one for one in alphabet.OPERATIONS if one.name in names)
+    for module in (goals, searching, kept_plan):
+        monkeypatch.setattr(module, "OPERATIONS", some)
+    states = tuple(one for one in kept_plan.KEPT_STATES if one.name == state)
+    monkeypatch.setattr(kept_plan, "KEPT_STATES", states)
+    plans = tuple(plan for plan in goals.PLANS if plan.scope == scope)
+    monkeypatch.setattr(searching, "PLANS", plans)
+    monkeypatch.setattr(searching, "SHRINK_SECONDS", 0.1)
+    server = f"'{sys.executable}' '{SERVE}' {name} app-server"
+    config = configure(target="reference", server_cmd=server, scale=1.0)
+    campaign = search_sequences(config, 2, math.inf, cases=1)
+    steady = [failure.cause for failure in campaign.failures if not failure.flaky]
+    assert BUGS[name].sequences in steady

@@ -18,6 +18,7 @@ Server = Literal["reference", "keeper"]
 class Bug:
     """A planted bug. `reds` maps the id of a scenario to the finding that shows the bug.
 
+    A search with sequences shows it by the rule `sequences`, if that is given.
     `server` is the server to plant it in: `reference`, or `keeper` (fixtures/servers), a small one
     with stored threads and several clients.
     """
@@ -27,13 +28,14 @@ class Bug:
     plant: Callable[[], None]
     reds: Mapping[str, str]
     server: Server
+    sequences: str
 
 
 _found: dict[str, Bug] = {}
 
 
 def bug(
-    *, reds: Mapping[str, str], server: Server = "reference"
+    *, reds: Mapping[str, str] | None = None, server: Server = "reference", sequences: str = ""
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Register a function that plants a bug; its name and docstring are those of the bug."""
 
@@ -41,9 +43,9 @@ def bug(
         name = plant.__name__.replace("_", "-")
         if name in _found:
             raise ValueError(f"there are two bugs of the name {name}")
-        if not plant.__doc__ or not reds:
+        if not plant.__doc__ or not (reds or sequences):
             raise ValueError(f"the bug {name} must say what it is, and what it turns red")
-        _found[name] = Bug(name, plant.__doc__, plant, dict(reds), server)
+        _found[name] = Bug(name, plant.__doc__, plant, dict(reds or {}), server, sequences)
         return plant
 
     return register

@@ -23,11 +23,6 @@ MODEL = "scenario.expectation: it asks the model"
 FOLDER = "scenario.expectation: sub/made.txt"
 
 
-def overridden(column: str) -> dict[str, str]:
-    """Return the findings that show lost overrides, by scenario, in one column of their table."""
-    return {f"{OVERRIDES}/model/{column}": MODEL, f"{OVERRIDES}/cwd/{column}": FOLDER}
-
-
 def forgetting(when: Any, *about: Any) -> None:
     """Reset the settings of turns at a moment."""
     first: dict[str, Any] = {}
@@ -46,97 +41,16 @@ def forgetting(when: Any, *about: Any) -> None:
     when(*about, forget)
 
 
-@bug(reds=overridden("next-turn"))
+@bug(reds={f"{OVERRIDES}/model/next-turn": MODEL, f"{OVERRIDES}/cwd/next-turn": FOLDER})
 def an_override_ends_with_its_turn() -> None:
     """The model and the folder of a turn are those of that turn alone."""
     forgetting(turn_ends, "completed")
 
 
-@bug(reds=overridden("third-turn"))
-def an_override_lasts_for_two_turns() -> None:
-    """The third turn of a thread runs with the settings of its start."""
-    turns = Counter[str]()
-
-    def after_two(_: str, forget: Strike) -> None:
-        def strike(thread: Any) -> None:
-            turns[thread.id] += 1
-            if turns[thread.id] == 2:
-                forget(thread)
-
-        turn_ends("completed", strike)
-
-    forgetting(after_two, "")
-
-
-@bug(reds=overridden("after-interrupt"))
+@bug(sequences="model.named")
 def an_interrupt_takes_overrides_back() -> None:
     """After an interrupt the thread is as it was started."""
     forgetting(turn_ends, "interrupted")
-
-
-@bug(reds=overridden("after-failure"))
-def a_failure_takes_overrides_back() -> None:
-    """After a failed turn the thread is as it was started."""
-    forgetting(turn_ends, "failed")
-
-
-@bug(reds=overridden("after-retry"))
-def a_retry_takes_overrides_back() -> None:
-    """A retry after a cut stream resets the thread to the settings of its start."""
-    forgetting(model_is_asked_again)
-
-
-@bug(
-    reds={
-        f"{OVERRIDES}/model/replaced": MODEL,
-        f"{OVERRIDES}/cwd/replaced": "scenario.expectation: third/made.txt",
-    }
-)
-def the_first_override_stays() -> None:
-    """A second override counts for its own turn only; then the first one counts again."""
-    first: dict[str, Any] = {}
-
-    def settings(original: Any) -> Any:
-        def changed(now: Any, params: Any) -> Any:
-            sets = params.model or params.cwd
-            made = original(first.get(params.thread_id, now), params)
-            if sets:
-                first.setdefault(params.thread_id, made)
-            return made
-
-        return changed
-
-    swap(SETTINGS_OF_TURN, settings)
-
-
-def shared_settings(names: tuple[str, ...]) -> None:
-    """Share the settings of one turn with the turns of all threads."""
-    given: dict[str, Any] = {}
-
-    def settings(original: Any) -> Any:
-        def changed(now: Any, params: Any) -> Any:
-            made = original(now, params)
-            given.update({name: getattr(made, name) for name in names if _sets(params, name)})
-            return made.model_copy(update=given)
-
-        return changed
-
-    swap(SETTINGS_OF_TURN, settings)
-
-
-def _sets(params: Any, name: str) -> bool:
-    return getattr(params, {"sandbox": "sandbox_policy"}.get(name, name)) is not None
-
-
-@bug(
-    reds={
-        f"{OVERRIDES}/model/other-thread": MODEL,
-        f"{OVERRIDES}/cwd/other-thread": "scenario.expectation: made.txt",
-    }
-)
-def an_override_is_of_all_threads() -> None:
-    """The model and the folder that a turn sets are set for every thread."""
-    shared_settings(("model", "cwd"))
 
 
 @bug(
@@ -147,7 +61,20 @@ def an_override_is_of_all_threads() -> None:
 )
 def a_policy_is_of_all_threads() -> None:
     """The policies that a turn sets are set for every thread."""
-    shared_settings(("approval_policy", "sandbox"))
+    given: dict[str, Any] = {}
+
+    def settings(original: Any) -> Any:
+        def changed(now: Any, params: Any) -> Any:
+            made = original(now, params)
+            if params.approval_policy is not None:
+                given["approval_policy"] = made.approval_policy
+            if params.sandbox_policy is not None:
+                given["sandbox"] = made.sandbox
+            return made.model_copy(update=given)
+
+        return changed
+
+    swap(SETTINGS_OF_TURN, settings)
 
 
 @bug(
@@ -214,18 +141,13 @@ def keeping_schemas(key: Any) -> None:
     swap("reference_server.engine.turn:ActiveTurn._begin", begin)
 
 
-@bug(
-    reds={
-        f"{SCHEMA}/{row}": ASKS
-        for row in ("next-turn", "third-turn", "second-time", "after-interrupt", "after-failure")
-    }
-)
+@bug(reds={f"{SCHEMA}/{row}": ASKS for row in ("next-turn", "second-time")})
 def a_schema_stays_with_its_thread() -> None:
     """The first output schema of a thread is requested in all its turns."""
     keeping_schemas(lambda turn: turn.thread.id)
 
 
-@bug(reds={f"{SCHEMA}/other-thread": ASKS})
+@bug(sequences="model.schema-this-turn")
 def a_schema_is_of_all_threads() -> None:
     """An output schema is requested in the turns of other threads, too."""
     keeping_schemas(lambda turn: "")
@@ -282,7 +204,7 @@ def approve_only(holds: Any) -> None:
     swap(STANDING, standing)
 
 
-@bug(reds=granted("same-turn"))
+@bug(reds={f"{GRANTED}/by-rule/same-turn": ASKED_AGAIN})
 def an_approval_for_longer_counts_once_more() -> None:
     """A command approved for longer needs an approval again the third time."""
     uses = Counter[str]()
@@ -300,7 +222,7 @@ def an_approval_for_longer_ends_with_its_turn() -> None:
     unapproved(turn_ends, "completed")
 
 
-@bug(reds=granted("third-turn"))
+@bug(reds={f"{GRANTED}/by-rule/third-turn": ASKED_AGAIN})
 def an_approval_for_longer_ends_after_two_turns() -> None:
     """A command approved for longer needs an approval again in the third turn."""
     ended: list[bool] = []
@@ -320,13 +242,15 @@ def an_interrupt_ends_approvals() -> None:
     unapproved(turn_ends, "interrupted")
 
 
-@bug(reds=granted("after-failure"))
+@bug(
+    reds={f"{GRANTED}/by-rule/after-failure": ASKED_AGAIN}, sequences="approval.session-remembered"
+)
 def a_failure_ends_approvals() -> None:
     """A failed turn revokes all approvals for longer."""
     unapproved(turn_ends, "failed")
 
 
-@bug(reds=granted("after-retry"))
+@bug(reds={f"{GRANTED}/by-rule/after-retry": ASKED_AGAIN})
 def a_retry_ends_approvals() -> None:
     """A retry after a cut stream revokes all approvals for longer."""
     unapproved(model_is_asked_again)
@@ -349,18 +273,6 @@ def only_the_last_turn_is_remembered() -> None:
         del thread.history[:-2]
 
     turn_begins(forget)
-
-
-@bug(reds={f"{HISTORY}/after-interrupt": UNTOLD})
-def an_interrupt_clears_the_history() -> None:
-    """After an interrupt the model does not get its earlier answers."""
-    turn_ends("interrupted", forget_answers)
-
-
-@bug(reds={f"{HISTORY}/after-failure": UNTOLD})
-def a_failure_clears_the_history() -> None:
-    """After a failed turn the model does not get its earlier answers."""
-    turn_ends("failed", forget_answers)
 
 
 @bug(reds={f"{HISTORY}/after-retry": UNTOLD})

@@ -1,4 +1,4 @@
-"""Bugs about the lasting work of a turn: declines, questions, outputs, diffs, status, usage."""
+"""Bugs about the lasting work of a turn: declines, questions, outputs, diffs, usage."""
 
 from __future__ import annotations
 
@@ -142,6 +142,7 @@ def an_answer_is_for_all_open_questions() -> None:
 
 
 QUESTIONS = "lasting/questions"
+UNMADE = "scenario.expectation: made.txt is absent"
 
 
 def questions(column: str, red: str) -> dict[str, str]:
@@ -170,7 +171,7 @@ def settling() -> Callable[[], None]:
     return settle
 
 
-@bug(reds=questions("while-read", "scenario.expectation: made.txt is absent"))
+@bug(reds=questions("while-read", UNMADE))
 def a_read_settles_questions() -> None:
     """A question counts as declined once its thread is read."""
     settle = settling()
@@ -183,14 +184,14 @@ def a_read_settles_questions() -> None:
     received(note)
 
 
-@bug(reds=questions("other-thread-works", "scenario.expectation: made.txt is absent"))
+@bug(reds={f"{QUESTIONS}/file-change/other-thread-works": UNMADE})
 def the_end_of_any_turn_settles_questions() -> None:
     """A question counts as declined once a turn of another thread has completed."""
     settle = settling()
     turn_ends("completed", lambda _: settle())
 
 
-@bug(reds=questions("other-thread-interrupted", "scenario.expectation: made.txt is absent"))
+@bug(reds={f"{QUESTIONS}/file-change/other-thread-interrupted": UNMADE})
 def an_interrupt_settles_all_questions() -> None:
     """A question counts as declined once a turn of another thread was interrupted."""
     settle = settling()
@@ -306,12 +307,7 @@ def diffs(edit: Callable[[Message, list[Message]], None]) -> None:
     sent(told)
 
 
-@bug(
-    reds={
-        f"{DIFFS}/third-turn": OLD,
-        f"{DIFFS}/after-interrupt": OLD,
-    }
-)
+@bug(reds={f"{DIFFS}/after-interrupt": OLD})
 def a_diff_is_that_of_the_thread() -> None:
     """The diff of a turn has the changes of the turns before it."""
 
@@ -326,7 +322,7 @@ def a_diff_is_that_of_the_thread() -> None:
     diffs(add)
 
 
-@bug(reds={f"{DIFFS}/other-thread": OLD})
+@bug(sequences="turn.diff-own")
 def a_diff_is_that_of_all_threads() -> None:
     """The diff of a turn has the changes of other threads."""
 
@@ -378,69 +374,17 @@ def a_diff_has_what_was_declined() -> None:
     sent(told)
 
 
-STATUS = "lasting/status"
-READ = "status.read-matches-turns"
-
-
-def misread(which: Callable[[Message], bool], shown: str) -> None:
-    """Show the threads that `which` picks with the status `shown`."""
-    status: Message = {"type": shown, **({"activeFlags": []} if shown == "active" else {})}
-
-    def change(result: Message) -> None:
-        if which(result["thread"]):
-            result["thread"]["status"] = status
-
-    replied("thread/read", change)
-
-
-@bug(reds={f"{STATUS}/second-time": READ})
-def a_thread_is_read_as_active_in_its_first_turn_only() -> None:
-    """A thread is read as idle during its second turn."""
-    turns = Counter[str]()
-    turn_begins(lambda thread: turns.update([thread.id]))
-    misread(lambda thread: turns[thread["id"]] == 2, "idle")
-
-
-def stays_active(status: str) -> None:
-    """A thread is read as active for ever once a turn of it ended with this status."""
-    ended: list[str] = []
-    turn_ends(status, lambda thread: ended.append(thread.id))
-    misread(lambda thread: thread["id"] in ended, "active")
-
-
-@bug(reds={f"{STATUS}/after-interrupt": READ})
-def an_interrupted_thread_stays_active() -> None:
-    """After an interrupt a thread is read as active for ever."""
-    stays_active("interrupted")
-
-
-@bug(reds={f"{STATUS}/after-failure": READ})
+@bug(sequences="status.change-notified")
 def a_failed_thread_stays_active() -> None:
     """After a failed turn a thread is read as active for ever."""
-    stays_active("failed")
+    failed: list[str] = []
+    turn_ends("failed", lambda thread: failed.append(thread.id))
 
+    def change(result: Message) -> None:
+        if result["thread"]["id"] in failed:
+            result["thread"]["status"] = {"type": "active", "activeFlags": []}
 
-@bug(reds={f"{STATUS}/after-decline": READ})
-def a_thread_that_asks_is_read_as_idle() -> None:
-    """A thread whose turn waits for an answer is read as idle."""
-    misread(lambda thread: "waitingOnApproval" in thread["status"].get("activeFlags", ()), "idle")
-
-
-@bug(reds={f"{STATUS}/after-retry": READ})
-def a_thread_whose_model_was_cut_off_is_read_as_idle() -> None:
-    """Once the model was cut off, a thread is read as idle while its turn goes on."""
-    cut: list[str] = []
-    model_is_asked_again(lambda thread: cut.append(thread.id))
-    misread(lambda thread: thread["id"] in cut, "idle")
-
-
-@bug(reds={f"{STATUS}/other-thread": READ})
-def all_threads_have_one_status() -> None:
-    """A thread is read as active while any other one is."""
-    running = Counter[str]()
-    turn_begins(lambda _: running.update(["all"]))
-    turn_ends("completed", lambda _: running.subtract(["all"]))
-    misread(lambda _: running["all"] > 0, "active")
+    replied("thread/read", change)
 
 
 USAGE = "turn.usage-told"
