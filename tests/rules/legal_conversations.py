@@ -123,9 +123,9 @@ class Conversation(LegalServer):
         more = {"approvalPolicy": override} if override else {}
         connection = self.connection(thread)
         request = self.request(connection, "turn/start", threadId=thread.id, input=said, **more)
-        # Whether an override of the policy lasts is not said, so from here on nobody knows it.
+        # Whether an override of the policy lasts is not said: another one leaves it unknown.
         turn = Turn(f"turn_{self.number()}", thread, override or thread.policy)
-        thread.policy = "" if override else thread.policy
+        thread.policy = thread.policy if override in (None, thread.policy) else ""
         thread.active = turn
         thread.preview = thread.preview or words
         self.work.append(
