@@ -5,14 +5,17 @@ with 0. The key is stored and never used: the provider's variable has the key of
 program of a stage (`--program`, `harness double`, the fixture) is logged in until `codex logout`.
 """
 
+import errno
 import json
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from reference_server.cli.surroundings import UsageError, complain, find_home
 from reference_server.program_start import PROGRAM_SOCKET
+from reference_server.safe_files import open_checked
 
 _USAGE = """\
 usage: codex login [status | --with-api-key]
@@ -23,6 +26,8 @@ options:
 """
 _SHORT_KEY_CHARACTERS = 13
 """Keys of at most so many characters are masked as a whole."""
+_MAX_BYTES = 64 * 1024
+"""Bytes that are read of the input and of the file."""
 _MEMBER = "OPENAI_API_KEY"
 
 
@@ -60,7 +65,7 @@ def run(words: Sequence[str], *, saved: str, status: str) -> int:
 
 def _save_key(file: Path, saved: str) -> int:
     complain("Reading API key from stdin...")
-    key = sys.stdin.buffer.read().decode("utf-8", "replace").strip() if sys.stdin else ""
+    key = sys.stdin.buffer.read(_MAX_BYTES).decode("utf-8", "replace").strip() if sys.stdin else ""
     if not key:
         complain("No API key provided via stdin.")
         return 1
@@ -87,12 +92,18 @@ def _say_status(file: Path, status: str) -> int:
 def _stored_key(file: Path) -> str:
     """Return the key of the file; "" if it has none."""
     try:
-        key = json.loads(file.read_bytes())[_MEMBER]
+        with open(open_checked(str(file), _check_regular), "rb") as stream:
+            key = json.loads(stream.read(_MAX_BYTES))[_MEMBER]
     except FileNotFoundError:
         return "a double's" if PROGRAM_SOCKET in os.environ else ""
     except (ValueError, LookupError, TypeError, RecursionError):
         return ""
     return key if isinstance(key, str) else ""
+
+
+def _check_regular(_: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
 
 
 def _write(file: Path, value: dict[str, str]) -> None:

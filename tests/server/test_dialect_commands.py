@@ -207,6 +207,21 @@ def test_file_without_a_key_is_not_logged_in(text: str, tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (1, "Not logged in\n")
 
 
+def test_a_pipe_in_the_place_of_the_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    os.mkfifo(tmp_path / ".codex" / "auth.json")
+    ended = run([str(AGENT), "login", "status"], tmp_path, AGENT_DIALECT=NEW)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("/auth.json: not a regular file\n")
+
+
+def test_a_link_to_the_file_of_another_home_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "auth.json").write_text(json.dumps({"OPENAI_API_KEY": KEY}))
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "auth.json").symlink_to(tmp_path / "auth.json")
+    assert run([str(AGENT), "login", "status"], tmp_path, AGENT_DIALECT=NEW).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "status"), [(["login", "me"], 2), (["logout", "now"], 2), (["login"], 1)]
 )
