@@ -23,9 +23,12 @@ from reference_server.safe_files import lines_of, open_for_reading
 
 _log = logging.getLogger(__name__)
 
+_SUFFIX = ".jsonl"
 _FILE = re.compile(f"rollout-.*-(thr_({NUMBER}))\\.jsonl")
 _TURN = re.compile(f'"turnId":"turn_({NUMBER})"'.encode())
 
+MAX_KEPT_PATHS = 4000
+"""Paths of the threads used last, which are kept; others are found in the listings again."""
 _DEPTH = 3
 """Depth of folders (year, month, day), a limit because links to folders may form a cycle."""
 _SETTLED_NS = 2_000_000_000
@@ -46,7 +49,7 @@ class RolloutStore:
         self._home = home
         self._lock = Lock()
         self._folders: dict[str, _Folder] = {}
-        self._paths: dict[str, Path] = {}
+        self._paths: dict[str, str] = {}
 
     def new_path(self, thread_id: str, timestamp: float) -> Path:
         """Return the path for a new thread; `timestamp` in seconds since 1970, UTC in the name."""
@@ -59,33 +62,34 @@ class RolloutStore:
         if not is_thread_id(thread_id):
             return None
         with self._lock:
-            path = self._paths.get(thread_id)
-            if path is None or not os.path.lexists(path):
-                self._paths.pop(thread_id, None)
+            path = self._paths.pop(thread_id, "")
+            if not path or not os.path.lexists(path):
                 path = self._search(thread_id)
-                if path is not None:
-                    self._paths[thread_id] = path
-            return path
+            if path:
+                self._paths[thread_id] = path
+                if len(self._paths) > MAX_KEPT_PATHS:
+                    del self._paths[next(iter(self._paths))]
+            return Path(path) if path else None
 
-    def _search(self, thread_id: str) -> Path | None:
-        """List the folders that have changed, and search all for the thread's file."""
+    def _search(self, thread_id: str) -> str:
+        """List the folders that have changed, and search all for the thread's file; "" for none."""
         earlier, self._folders = self._folders, {}
         for root in (self._home.sessions, self._home.archived_sessions):
             paths = [
-                os.path.join(folder, names[thread_id])
-                for folder, names in self._rollouts(str(root), earlier)
-                if thread_id in names
+                os.path.join(path, name)
+                for path, folder in self._rollouts(str(root), earlier)
+                if (name := folder.name_of(thread_id))
             ]
             if paths:
                 # Keep the cached listings of folders that were not searched.
                 self._folders = earlier | self._folders
-                return Path(min(paths))
-        return None
+                return min(paths)
+        return ""
 
     def _rollouts(
         self, path: str, folders: "dict[str, _Folder]", depth: int = _DEPTH
-    ) -> "Iterator[tuple[str, dict[str, str]]]":
-        """Yield each folder at or below a path that holds rollouts, with file names by thread."""
+    ) -> "Iterator[tuple[str, _Folder]]":
+        """Yield each folder at or below a path that holds rollouts, with its path."""
         try:
             changed_ns = os.stat(path).st_mtime_ns
             folder = folders.get(path)
@@ -96,7 +100,7 @@ class RolloutStore:
             return
         self._folders[path] = folder
         if folder.names:
-            yield path, folder.names
+            yield path, folder
         for name in folder.folders if depth else ():
             yield from self._rollouts(os.path.join(path, name), folders, depth - 1)
 
@@ -121,20 +125,32 @@ class RolloutStore:
 
 @dataclass(slots=True)
 class _Folder:
-    """Listing of a folder and its modification time, None if a later change may have the same."""
+    """Listing of a folder and its modification time, None if a later change may have the same.
+
+    `names` are the sorted names of rollouts, each with a line feed at its end: a home may hold many
+    thousands, and one text takes a fifth of what a dict takes.
+    """
 
     changed_ns: int | None
     folders: list[str] = field(default_factory=list[str])
-    names: dict[str, str] = field(default_factory=dict[str, str])
+    names: str = ""
+
+    def name_of(self, thread_id: str) -> str:
+        """Return the first name of a thread's rollout, "" if there is none."""
+        end = self.names.find(f"-{thread_id}{_SUFFIX}\n")
+        if end < 0:
+            return ""
+        return self.names[self.names.rfind("\n", 0, end) + 1 : self.names.find("\n", end)]
 
 
 def _scan_folder(path: str, changed_ns: int | None) -> _Folder:
     folder = _Folder(changed_ns)
+    names: list[str] = []
     with os.scandir(path) as entries:
         for entry in entries:
-            if match := _FILE.fullmatch(entry.name):
-                earlier = folder.names.setdefault(match[1], entry.name)
-                folder.names[match[1]] = min(earlier, entry.name)
+            if _FILE.fullmatch(entry.name):
+                names.append(f"{entry.name}\n")
             elif entry.is_dir():
                 folder.folders.append(entry.name)
+    folder.names = "".join(sorted(names))
     return folder

@@ -53,6 +53,21 @@ def test_a_thread_that_was_found_once_is_found_without_a_search(tmp_path, scanne
     assert scanned == []
 
 
+def test_few_paths_are_kept_and_every_thread_is_found(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(store_module, "MAX_KEPT_PATHS", 2)
+    paths = {thread: placed(tmp_path, thread) for thread in (1, 2, 3, 11, 21)}
+    store = RolloutStore(Home(tmp_path))
+    for thread in (1, 2, 3, 1, 11, 21, 2):
+        assert store.find(f"thr_{thread}") == paths[thread]
+        assert len(vars(store)["_paths"]) <= 2
+
+
+def test_of_two_rollouts_of_a_thread_the_older_name_is_found(tmp_path) -> None:
+    path = placed(tmp_path, 1)
+    path.with_name(name(1).replace("2025", "2026")).touch()
+    assert RolloutStore(Home(tmp_path)).find("thr_1") == path
+
+
 def test_folders_that_have_not_changed_are_not_read_again(tmp_path, scanned) -> None:
     for thread in range(50):
         placed(tmp_path, thread, f"2025/01/{thread % 28 + 1:02}")
