@@ -76,7 +76,7 @@ CREATE VIRTUAL TABLE titles USING fts5 (title, tokenize = 'trigram case_sensitiv
 _SETTINGS = """
 PRAGMA trusted_schema = OFF;
 PRAGMA synchronous = OFF;
-PRAGMA cache_size = -1000;
+PRAGMA cache_size = -4000;
 """
 
 

@@ -52,13 +52,13 @@ def mutate_target(
     config = configure(**target_options)
     faults = sample_faults(choose_faults(config, fault, rule), sample)
     base = base_of(config)
-    interruption = Interruption(base)
-    interruption.install()
     score = Score(config.profile.name, len(faults))
     if resume:
         score.results = read_results(base / _RESULTS, score.target, faults)
         say(f"--resume: {len(score.results)} of {len(faults)} faults were killed or masked before")
     tried = {result.fault for result in score.results}
+    interruption = Interruption(base)
+    interruption.install()
     campaign = Campaign(
         {name: candidate for name, candidate in faults.items() if name not in tried},
         Suite(config).ids(_known_scenarios(faults) if sample else None),
